@@ -45,7 +45,7 @@ void main() {
 }
 
 
-class Place:
+class ChainSetup:
     """The devices of a chain, their shaders, and tensors that all threads read."""
 
     def __init__(self, devices):
@@ -63,8 +63,8 @@ class Place:
 class Chain:
     """Tensors with the arrays that they must equal; ``step`` does anything with them."""
 
-    def __init__(self, place, seed):
-        self.place, self.random = place, Random(seed)
+    def __init__(self, setup, seed):
+        self.setup, self.random = setup, Random(seed)
         self.pairs, self.bound, self.programs = [], [], []
         self.log = []
         for _ in range(4):
@@ -102,10 +102,10 @@ class Chain:
         self.pairs.append((tensor, array))
 
     def device(self):
-        return self.random.choice(self.place.devices)
+        return self.random.choice(self.setup.devices)
 
     def any(self, *, written=False):
-        known = self.pairs if written else [*self.pairs, *self.place.shared]
+        known = self.pairs if written else [*self.pairs, *self.setup.shared]
         return self.random.choice(known)
 
     def array(self, shape):
@@ -251,7 +251,7 @@ class Chain:
     # -- steps: shaders ----------------------------------------------------------------------------
 
     def shader(self, name):
-        return self.random.choice(self.place.shaders)[name]
+        return self.random.choice(self.setup.shaders)[name]
 
     def change_often(self):
         tensor, array = self.any(written=True)
@@ -289,7 +289,7 @@ class Chain:
     def record(self):
         """Record a few steps, and run them; the program may run again later."""
         new, effects = [], []
-        with self.place.recording, self.device().record() as program:
+        with self.setup.recording, self.device().record() as program:
             for _ in range(self.random.randrange(1, 6)):
                 name = self.random.choice([*RECORDED])
                 self.log.append(name)
@@ -332,7 +332,7 @@ class Chain:
 
     def assign_seven(self, tensor, array, made):
         index = self.index(array.shape)
-        tensor[index] = self.place.seven
+        tensor[index] = self.setup.seven
         return lambda: array[index].fill(7)
 
     def change(self, tensor, array, made):

@@ -44,7 +44,7 @@ TYPES = {"int": "int", "exponent": "int", "uint": "uint", "normals": "uint"}
 """Those of them that are no floats."""
 
 
-class Function(NamedTuple):
+class TestedFunction(NamedTuple):
     """A function of arguments of kinds: its result differs by ``relative`` times itself plus ``absolute``.
 
     One ``by_components`` is also called with vectors.
@@ -62,12 +62,12 @@ def of(names, *kinds, relative=0.0, absolute=0.0, type="float"):
     """Functions that are called with arguments."""
     places = ", ".join(f"{{{n}}}" for n in range(len(kinds)))
     each = (f"{name}({places})" for name in names.split())
-    return [Function(text, kinds, relative, absolute, True, type) for text in each]
+    return [TestedFunction(text, kinds, relative, absolute, True, type) for text in each]
 
 
 def whole(*texts, relative=0.0, absolute=0.0, kinds=("whole",) * 9, type="float"):
     """Expressions of numbers."""
-    return [Function(text, kinds, relative, absolute, False, type) for text in texts]
+    return [TestedFunction(text, kinds, relative, absolute, False, type) for text in texts]
 
 
 U, V, W = "vec3({0}, {1}, {2})", "vec3({3}, {4}, {5})", "vec3({6}, {7}, {8})"
@@ -145,11 +145,11 @@ def program(seed, *, doubles=False):
                 continue
             n = len(columns)
             lines.append(f"{stored} w{n}; float r{n} = {name}({NUMBERS[kind]}, w{n});")
-            put(f"r{n}", Function("", ()))
-            put(f"w{n}", Function("", (), type=stored))
+            put(f"r{n}", TestedFunction("", ()))
+            put(f"w{n}", TestedFunction("", (), type=stored))
         elif doubles and random.random() < 0.2:
             numbers = [f"double({NUMBERS['any']})"] * 2
-            put(f"float({random.choice(DOUBLES).format(*numbers)})", Function("", ()))
+            put(f"float({random.choice(DOUBLES).format(*numbers)})", TestedFunction("", ()))
         else:
             function = random.choice(FUNCTIONS)
             n, size = len(columns), random.randint(1, 4) if function.by_components else 1

@@ -1,6 +1,6 @@
 """Work of every kind that programs give a device, made from a seed and compared with NumPy.
 
-Threads may share a ``Place``: each piece of work is right whatever others do meanwhile.
+Threads may share a ``WorkSetup``: each piece of work is right whatever others do meanwhile.
 """
 
 from collections import deque
@@ -38,13 +38,13 @@ def stream_in_small_chunks():
     streaming.CHUNK = CHUNK
 
 
-class Place:
+class WorkSetup:
     """A device, and what those who work on it share."""
 
     def __init__(self, device):
         self.device = device
         self.session = Session(Model(parser.parse_model(MODEL)), device)
-        self.chains = chains.Place([device])
+        self.chains = chains.ChainSetup([device])
         self.shared = deque()
         self.generator, self.drawn = Philox(1), set()
         self.kernel = vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y")
@@ -53,12 +53,12 @@ class Place:
         return self.device.compile_operator(self.device.create_operator(desc))
 
 
-def work(place, seed):
+def work(setup, seed):
     """A piece of work of any kind; the number of operators that were run, and found right."""
     random = Random(seed)
     (kind,) = random.choices([*KINDS], KINDS.values())
     try:
-        return kind(place, random)
+        return kind(setup, random)
     except Exception as error:
         raise AssertionError(f"{kind.__name__}, seed {seed}: {error!r}") from error
 
@@ -80,20 +80,20 @@ def same(found, expected):
 # -- functions over tensors, and shaders -----------------------------------------------------------
 
 
-def chain(place, random):
+def chain(setup, random):
     """A short chain, of which all tensors go when it ends."""
-    chains.Chain(place.chains, random.getrandbits(32)).run(STEPS)
+    chains.Chain(setup.chains, random.getrandbits(32)).run(STEPS)
     return 1
 
 
-def shared(place, random):
+def shared(setup, random):
     """Take a tensor that another thread has made, and leave one for others."""
     x = some_array(random)
-    place.shared.append((place.device.tensor(x), x))
-    if len(place.shared) < SHARED:
+    setup.shared.append((setup.device.tensor(x), x))
+    if len(setup.shared) < SHARED:
         return 0
     try:
-        tensor, expected = place.shared.popleft()
+        tensor, expected = setup.shared.popleft()
     except IndexError:  # others were faster
         return 0
     same(vkops.join([tensor[::-1], tensor]).numpy(), np.concatenate([expected[::-1], expected]))
@@ -102,45 +102,45 @@ def shared(place, random):
     return 1
 
 
-def drawn(place, random):
+def drawn(setup, random):
     """Numbers of the generator of all threads, which are all different."""
     count = random.randint(1, 50)
-    numbers = place.generator.integers(
-        2**32, size=(count, 4), dtype="uint32", device=place.device
+    numbers = setup.generator.integers(
+        2**32, size=(count, 4), dtype="uint32", device=setup.device
     ).numpy()
     first = numbers[0].tobytes()
-    assert first not in place.drawn
-    place.drawn.add(first)
+    assert first not in setup.drawn
+    setup.drawn.add(first)
     return 1
 
 
-def computed(place, random):
+def computed(setup, random):
     """The kernel of all threads, for any data type that all devices have."""
     dtype = random.choice([np.int32, np.uint32, np.float32])
     x = np.array([random.randint(0, 1000) for _ in range(random.randint(1, 99))], dtype)
-    y = place.device.tensor(x)
-    same(place.kernel(y, y[::-1]).numpy(), x + x[::-1])
+    y = setup.device.tensor(x)
+    same(setup.kernel(y, y[::-1]).numpy(), x + x[::-1])
     return 1
 
 
 # -- operators -------------------------------------------------------------------------------------
 
 
-def compiled(place, random, case=None, on_host=(), *, wait=True):
+def compiled(setup, random, case=None, on_host=(), *, wait=True):
     """An operator of any kind, type and layout."""
     case = case or operator_table.random_case(random)
-    inputs, outputs = bindings(place.device, random, case, on_host)
-    place.compile(case.desc).dispatch(inputs, outputs, wait=wait)
+    inputs, outputs = bindings(setup.device, random, case, on_host)
+    setup.compile(case.desc).dispatch(inputs, outputs, wait=wait)
     check(case, inputs, outputs)
     return 1
 
 
-def not_waited_for(place, random):
+def not_waited_for(setup, random):
     """Operators that run while the host goes on; some are waited for, some forgotten."""
     cases = [operator_table.random_case(random) for _ in range(3)]
-    bound = [(case, *bindings(place.device, random, case)) for case in cases]
+    bound = [(case, *bindings(setup.device, random, case)) for case in cases]
     handles = [
-        place.compile(case.desc).dispatch(inputs, outputs, wait=False)
+        setup.compile(case.desc).dispatch(inputs, outputs, wait=False)
         for case, inputs, outputs in bound
     ]
     if random.random() < 0.3:
@@ -151,15 +151,15 @@ def not_waited_for(place, random):
     return 3
 
 
-def streamed(place, random):
+def streamed(setup, random):
     """An operator on host memory, which goes through the device; others run meanwhile."""
     case = operator_table.random_case(random)
     # Indices need all tensors on the device (B-22).
     on_host = () if case.indices else random.sample((0, 1, 2), 2)
-    return compiled(place, random, case, on_host, wait=random.random() < 0.5)
+    return compiled(setup, random, case, on_host, wait=random.random() < 0.5)
 
 
-def graph(place, random):
+def graph(setup, random):
     """Halves change places, and again along another axis: one compiled graph."""
     x = some_array(random, dml.TensorDataType.INT16, rank=3)
     result = dml.Graph()
@@ -172,17 +172,17 @@ def graph(place, random):
             y = result.join([right, left], axis)
             expected = np.roll(expected, -cut, axis)
     result.output(result.identity(y))
-    out = place.device.buffer(-(-x.nbytes // 4) * 4)
-    place.device.compile_graph(result).dispatch([place.device.tensor(x)], [out])
+    out = setup.device.buffer(-(-x.nbytes // 4) * 4)
+    setup.device.compile_graph(result).dispatch([setup.device.tensor(x)], [out])
     same(np.frombuffer(out.read(0, x.nbytes), x.dtype).reshape(x.shape), expected)
     return 1
 
 
-def session(place, random):
+def session(setup, random):
     """The one session of all threads, with more shapes than it keeps."""
     x = some_array(random, dml.TensorDataType.INT32, rank=2)
     x = np.repeat(x, 2, axis=1)
-    (y,) = place.session.run({"x": place.device.tensor(x) if random.random() < 0.5 else x})
+    (y,) = setup.session.run({"x": setup.device.tensor(x) if random.random() < 0.5 else x})
     half = x.shape[1] // 2
     same(y.numpy(), np.concatenate([x.T[half:], x.T[:half]]))
     return 1
@@ -191,23 +191,23 @@ def session(place, random):
 # -- what goes wrong, and what ends ----------------------------------------------------------------
 
 
-def refused(place, random):
+def refused(setup, random):
     """Errors, with their tracebacks, hold nothing once they are caught."""
-    x = place.device.tensor(some_array(random))
+    x = setup.device.tensor(some_array(random))
     desc = dml.BufferTensorDesc(dml.TensorDataType.UINT8, [16 * random.randint(1, 9)])
-    identity = place.compile(dml.ElementWiseIdentityOperatorDesc(desc, desc))
-    released = place.device.tensor(np.arange(9))
+    identity = setup.compile(dml.ElementWiseIdentityOperatorDesc(desc, desc))
+    released = setup.device.tensor(np.arange(9))
     released.release()
     calls = (
         lambda: vkops.split(x, [x.shape[0], 1]),
         lambda: vkops.slice(x, [0] * (x.ndim + 1), x.shape),
-        lambda: identity.dispatch([place.device.buffer(256)], [place.device.buffer(4)]),
-        lambda: identity.dispatch([place.device.buffer(256)], [None], wait=False),
-        lambda: place.device.buffer(1 << 50),
+        lambda: identity.dispatch([setup.device.buffer(256)], [setup.device.buffer(4)]),
+        lambda: identity.dispatch([setup.device.buffer(256)], [None], wait=False),
+        lambda: setup.device.buffer(1 << 50),
         lambda: released.numpy(),
-        lambda: place.session.run({"x": np.zeros((1, 2, 3), np.int32)}),
-        lambda: place.chains.shaders[0]["copy"].dispatch({"From": x}),
-        lambda: place.device.compile_shader(b"\x03\x02\x23\x07 and no more"),
+        lambda: setup.session.run({"x": np.zeros((1, 2, 3), np.int32)}),
+        lambda: setup.chains.shaders[0]["copy"].dispatch({"From": x}),
+        lambda: setup.device.compile_shader(b"\x03\x02\x23\x07 and no more"),
     )
     try:
         random.choice(calls)()
@@ -216,16 +216,16 @@ def refused(place, random):
     raise AssertionError("nothing was raised")
 
 
-def thread_that_ends(place, random):
+def thread_that_ends(setup, random):
     """A thread's work, after which it ends."""
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(chain, place, random).result()
+        return pool.submit(chain, setup, random).result()
 
 
-def cycle(place, random):
+def cycle(setup, random):
     """Objects that hold each other, for Python's collector to find."""
     x = some_array(random)
-    tensor = place.device.tensor(x)
+    tensor = setup.device.tensor(x)
     held = [tensor, tensor[::-1], tensor.numpy()]
     held.append(held)
     same(held[1].numpy(), x[::-1])

@@ -25,7 +25,7 @@ from vkops.errors import VkopsError
 @options.file("--plot", help="Draw the results in a .png or .svg file.")
 @options.file("--from", "from_", help="Show a file of --json instead of measuring.")
 def bench(
-    peers: bool, peer: options.Texts, plot: Path | None, from_: Path | None, **arguments: Any
+    peers: bool, peer: options.OptionValues, plot: Path | None, from_: Path | None, **arguments: Any
 ) -> None:
     """Time data movement against NumPy, PyTorch, ONNX Runtime, wgpu and ncnn.
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from chains import Chain, Place
+from chains import Chain, ChainSetup
 from imitated import environment, layer
 from processes import call
 
@@ -22,15 +22,15 @@ def main(index, kind, threads, steps, seed, microseconds=0):
     if microseconds:
         layer().slow(microseconds)
     devices = [vkops.Device(index, staged=staged) for staged in DEVICES[kind]]
-    place = Place(devices)
+    setup = ChainSetup(devices)
 
     def thread(number):
         for at in range(steps // 60):
-            Chain(place, (seed * threads + number) * 100_000 + at).run(60)
+            Chain(setup, (seed * threads + number) * 100_000 + at).run(60)
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(thread, range(threads)))
-    for tensor, array in place.shared:
+    for tensor, array in setup.shared:
         np.testing.assert_array_equal(tensor.numpy(), array)
     print("right")
 

@@ -57,12 +57,12 @@ def objects(device):
     import mixed_work
 
     mixed_work.stream_in_small_chunks()
-    place = mixed_work.Place(device)
+    setup = mixed_work.WorkSetup(device)
     x = device.tensor(np.arange(N, dtype=np.int32))
     desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [N])
-    backwards = place.compile(dml.Slice1OperatorDesc(desc, desc, [0], [N], [-1]))
+    backwards = setup.compile(dml.Slice1OperatorDesc(desc, desc, [0], [N], [-1]))
     out, far, host = device.buffer(4 * N), device.buffer(4 * N), device.host_buffer(4 * N)
-    mixed_work.session(place, Random(0))
+    mixed_work.session(setup, Random(0))
     return {
         "tensor": x,
         "view": x.reshape(256, -1).T[::-1],
@@ -73,7 +73,7 @@ def objects(device):
         "streamed": backwards.bind([x], [host]),
         "pending": backwards.dispatch([x], [far], wait=False),
         "stream": backwards.dispatch([x], [host], wait=False),
-        "place": place,
+        "setup": setup,
     }
 
 
@@ -90,7 +90,7 @@ def use(held):
         "streamed": lambda x: x.dispatch() is None,
         "pending": lambda x: x.wait() is None,
         "stream": lambda x: x.wait() is None,
-        "place": lambda x: x.device.buffer(16) is not None,
+        "setup": lambda x: x.device.buffer(16) is not None,
         "device": lambda x: x.buffer(16) is not None,
     }
     for name, value in held.items():
@@ -152,7 +152,7 @@ def at_exit(index, _):
     globals()["direct"] = held = alive(index)
     sys.modules["staged"] = alive(index, staged=True)
     try:
-        held["place"].device.buffer(1 << 50)
+        held["setup"].device.buffer(1 << 50)
     except vkops.OutOfDeviceMemoryError as error:
         sys.last_value = error
         raise SystemExit(0) from error

@@ -46,7 +46,7 @@ class Composite(NamedTuple):
     place: str = "[{}]"
 
 
-class Program:
+class RandomShader:
     """A random shader, and the results it must have.
 
     Attributes:
@@ -195,7 +195,7 @@ def leaves(type_, path):
 
 
 def check(device, seed):
-    program = Program(seed)
+    program = RandomShader(seed)
     plain = shaders.compile(program.text, target_env="vulkan1.2", cache=False)
     for optimize in (False, True):
         spirv = tool("spirv-opt", "-O", spirv=plain) if optimize else plain

@@ -47,19 +47,19 @@ def main(index, threads, operators, seed, own, interval):
     sys.setswitchinterval(interval)
     mixed_work.stream_in_small_chunks()
 
-    def thread(number, place):
+    def thread(number, setup):
         """Seeds of its own."""
         right, at = 0, (seed * threads + number) * operators * 10
         while right < operators:
-            right += mixed_work.work(place, at)
+            right += mixed_work.work(setup, at)
             at += 1
         return right
 
     def thread_with_a_device(number):
         with vkops.Device(index) as device:
-            return thread(number, mixed_work.Place(device))
+            return thread(number, mixed_work.WorkSetup(device))
 
     with vkops.Device(index) as device, ThreadPoolExecutor(threads) as pool:
-        place = mixed_work.Place(device)
-        work = thread_with_a_device if own else partial(thread, place=place)
+        setup = mixed_work.WorkSetup(device)
+        work = thread_with_a_device if own else partial(thread, setup=setup)
         print(json.dumps(list(pool.map(work, range(threads)))))

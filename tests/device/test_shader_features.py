@@ -16,13 +16,13 @@ from vkops.runtime.shader_checks import check_features
 from vkops.shaders import features, grammar
 from vkops.shaders.binary import Declarations, Instruction, Op, Storage
 from vkops.shaders.compiler import _LAYOUTS
-from vkops.shaders.layout import Number
+from vkops.shaders.layout import ScalarType
 
 MAIN = 100
 """The id of the entry point."""
 
 NUMBERS = {
-    id_: Number(kind, nbytes)
+    id_: ScalarType(kind, nbytes)
     for id_, (kind, nbytes) in enumerate(
         itertools.product(("bool", "uint", "int", "float"), (1, 2, 4, 8)), 1
     )

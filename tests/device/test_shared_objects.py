@@ -202,10 +202,10 @@ def test_nobody_waits_with_a_lock_held(device, monkeypatch):
     for kind, name in ((VulkanDevice, "wait"), (BackgroundTask, "finish")):
         monkeypatch.setattr(kind, name, noting(getattr(kind, name)))
     with vkops.profile():
-        place = mixed_work.Place(device)
+        setup = mixed_work.WorkSetup(device)
         for kind in mixed_work.KINDS:
             for seed in range(5):
-                kind(place, Random(seed))
+                kind(setup, Random(seed))
     assert waited
     assert not any(waited)
 

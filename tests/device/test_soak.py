@@ -71,18 +71,18 @@ def operators(index, count):
     mixed_work.stream_in_small_chunks()
     measured = {"resident": [], "reserved": []}
     with vkops.Device(index) as device:
-        place = mixed_work.Place(device)
+        setup = mixed_work.WorkSetup(device)
         if count >= MAX_KILOBYTES:  # fewer would not fill them
             fill_caches(device)
         right = seed = 0
         while right < count:
-            right += mixed_work.work(place, seed)
+            right += mixed_work.work(setup, seed)
             seed += 1
             if right >= count // 4 and seed % (count // 100) == 0:
                 measured["resident"].append(resident())
                 measured["reserved"].append(device.memory_report().reserved)
-        place.shared.clear()
-        del place
+        setup.shared.clear()
+        del setup
         gc.collect()
         device.buffer(4).read()  # what nobody has waited for is over, and let go
         measured["resident"].append(resident())

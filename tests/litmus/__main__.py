@@ -84,12 +84,12 @@ def dat3m_progress(folder: Path) -> Iterator[Row]:
         for model in (m for m, ends in verdicts.items() if executions.end(m) != ends):
             print(f"  THE MODEL DISAGREES: {test.name}: {model}")
             yield source, test.name, "the model", "disagrees"
-        for place in progress.places(test):
-            kinds = progress.found(test, place)
+        for isolation in progress.isolations(test):
+            kinds = progress.found(test, isolation)
             result = "agrees" if progress.agrees(verdicts, kinds) else "disagrees"
-            yield source, test.name, progress.claim(verdicts, place.name), result
+            yield source, test.name, progress.claim(verdicts, isolation.name), result
             if result == "disagrees":
-                print(f"  {test.name}: {place.name}: {', '.join(kinds) or 'nothing was found'}")
+                print(f"  {test.name}: {isolation.name}: {', '.join(kinds) or 'nothing was found'}")
     for name, claim, result, text in progress.programs(folder):
         yield source, name, claim, result
         if result == "disagrees":

@@ -77,7 +77,7 @@ def expected(folder: Path) -> dict[str, list[Expected]]:
     return dict(verdicts)
 
 
-class Program:
+class Dat3MProgram:
     """A program of Dat3M."""
 
     def __init__(self, text: str) -> None:
@@ -238,7 +238,7 @@ def holds(condition: str, results: Mapping[str, Any]) -> bool | None:
 
 def verdicts(text: str, expectations: Sequence[Expected]) -> Iterator[tuple[Expected, str, str]]:
     """Yield each verdict with "agrees", "disagrees", or why it is not compared; and what was found."""
-    program = Program(text)
+    program = Dat3MProgram(text)
     outcomes = list(program.run())
     for each in expectations:
         counted = outcomes

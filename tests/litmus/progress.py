@@ -18,7 +18,7 @@ import numpy as np
 
 from litmus.executions import Machine
 from litmus.program import Instruction, Jump, Local, NotExpressibleError, Test
-from litmus.programs import PROGRAMS, TABLES, Program
+from litmus.programs import PROGRAMS, TABLES, Dat3MProgram
 from vkops.debug.shader_check import Case
 from vkops.interpreter.schedules import explored
 
@@ -180,7 +180,7 @@ def shader(test: Test) -> str:
     ])  # fmt: skip
 
 
-class Place(NamedTuple):
+class Isolation(NamedTuple):
     """Where each invocation of a test is alone: in a workgroup, or in a subgroup."""
 
     name: str
@@ -188,19 +188,19 @@ class Place(NamedTuple):
     size: int
 
 
-def places(test: Test) -> tuple[Place, ...]:
+def isolations(test: Test) -> tuple[Isolation, ...]:
     """Return where the invocations of a test run."""
     count = len(test.invocations)
-    return Place("workgroups", count, 1), Place("subgroups", 1, count)
+    return Isolation("workgroups", count, 1), Isolation("subgroups", 1, count)
 
 
-def found(test: Test, place: Place) -> set[str]:
+def found(test: Test, isolation: Isolation) -> set[str]:
     """Return the findings of what need not end, of ``check`` or of the first schedule that has one."""
     names = sorted({each.variable for each in test.instructions})
     words = np.array([test.initial.get(name, 0) for name in names], np.uint32)
     case = Case.of(
-        shader(test), {"Words": words}, place.groups, subgroup_size=1, max_iterations=1000,
-        schedules=CHECKED, seed=SEED, defines={"SIZE": str(place.size)}, name="test",
+        shader(test), {"Words": words}, isolation.groups, subgroup_size=1, max_iterations=1000,
+        schedules=CHECKED, seed=SEED, defines={"SIZE": str(isolation.size)}, name="test",
     )  # fmt: skip
     kinds = {finding.kind for finding in case.check().findings} & WAITS
     for schedule in explored(CHECKED + MOST, SEED)[CHECKED:]:
@@ -255,7 +255,7 @@ def programs(folder: Path) -> Iterator[tuple[str, str, str, str]]:
         assert default is not None
         models[name] = {"": default[1], **dict(_SCOPED.findall(inside))}
     for path, rows in groupby(_PROGRAM_ROW.findall(text), key=lambda row: f"termination/{row[0]}"):
-        program = Program((folder / PROGRAMS / path).read_text())
+        program = Dat3MProgram((folder / PROGRAMS / path).read_text())
         outcomes = program.run(orders=explored(CHECKED + MOST, SEED)[:100])
         findings = {kind: text for each in outcomes for kind, text in each.findings.items()}
         hangs = bool({"barrier", *WAITS} & findings.keys())

@@ -9,7 +9,7 @@ from refusals import fault
 
 import vkops
 from vkops import InvalidDescTypeError, dml, dxdispatch, runner
-from vkops.arguments.basic_index import Texts, basic_index
+from vkops.arguments.basic_index import ErrorFormats, basic_index
 from vkops.dml import BufferTensorDesc, FeatureLevel, TensorDataType
 from vkops.errors import DeviceError, ModelError
 
@@ -105,7 +105,7 @@ def test_exceptions_of_an_argument_s_own_methods_are_raised_unchanged(call, valu
 
 # -- basic indices ---------------------------------------------------------------------------------
 
-TEXTS = Texts("two ellipses", "{count} of {rank}", "{index} in {axis}", "step 0 in {axis}")
+TEXTS = ErrorFormats("two ellipses", "{count} of {rank}", "{index} in {axis}", "step 0 in {axis}")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from refusals import fault
 
 from vkops.dml import BufferTensorDesc, TensorDataType
-from vkops.dml.binding_rules import bind, check_hazards
+from vkops.dml.binding_rules import bind_tensor, check_hazards
 from vkops.errors import BindingError
 from vkops.extent import Extent
 
@@ -14,7 +14,7 @@ TENSOR = BufferTensorDesc(TensorDataType.UINT8, (30,), guaranteed_base_offset_al
 
 
 def test_kept():
-    assert bind("SPLIT", "input_tensor", TENSOR, "x", 200, 64, 136) == Extent("x", 64, 32)
+    assert bind_tensor("SPLIT", "input_tensor", TENSOR, "x", 200, 64, 136) == Extent("x", 64, 32)
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ def test_kept():
 )
 def test_broken(offset, size, rule, message):
     placed = ("x", 200, offset, size)
-    error = fault(lambda: bind("SPLIT", "input_tensor", TENSOR, *placed), BindingError)
+    error = fault(lambda: bind_tensor("SPLIT", "input_tensor", TENSOR, *placed), BindingError)
     message(error, "SPLIT input_tensor: ", rule)
 
 
 def test_alignment_is_16_at_least():
     packed = BufferTensorDesc(TensorDataType.UINT8, (30,), guaranteed_base_offset_alignment=0)
     with pytest.raises(BindingError, match=r"got offset 8, must be a multiple of 16 \[B-05\]"):
-        bind("SPLIT", "input_tensor", packed, "x", 200, 8, 64)
+        bind_tensor("SPLIT", "input_tensor", packed, "x", 200, 8, 64)
 
 
 def overlap(placed, other):

@@ -17,7 +17,7 @@ from vkops.dxdispatch import prepare
 from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu.memory import host_memory
 from vkops.models.initial_values import read_array
-from vkops.models.json_reader import Node, Source
+from vkops.models.json_reader import Document, Node
 from vkops.runner import array_files, printed_values
 from vkops.runner.dispatch_timing import RunOptions
 from vkops.runner.model_execution import run
@@ -168,7 +168,7 @@ def test_memory_that_other_processes_take_meanwhile(monkeypatch):
 
 @pytest.mark.parametrize("data_type", [TensorDataType.UINT8, TensorDataType.FLOAT32])
 def test_wrong_values_are_searched_one_by_one(data_type):
-    node = Node([[]] * 100_000, "x", Source("m.json"))
+    node = Node([[]] * 100_000, "x", Document("m.json"))
     with peak() as found:
         text = fault(lambda: read_array(node, data_type), ModelError)
     assert text.startswith("m.json: x[0]: got an empty array, ")

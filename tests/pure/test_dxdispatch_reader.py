@@ -9,7 +9,7 @@ from refusals import NO_FILE, fault
 
 from vkops.dml import TensorDataType
 from vkops.errors import ModelError, one_line
-from vkops.models.json_reader import MAX_TEXT_BYTES, Node, Source, parse, quote, read_text
+from vkops.models.json_reader import MAX_TEXT_BYTES, Document, Node, parse, quote, read_text
 
 
 def read(text):
@@ -45,7 +45,7 @@ def test_numbers_are_exact():
 def test_first_of_equal_names_counts_and_a_warning_says_so():
     node = read('{"a": 1, "b": {"c": 1, "c": 2}, "a": 2}')
     assert node.value == {"a": 1, "b": {"c": 1}}
-    assert list(node.source.warnings) == [
+    assert list(node.document.warnings) == [
         'm.json: member "c" is given more than once in an object; the first one counts',
         'm.json: member "a" is given more than once in an object; the first one counts',
     ]
@@ -160,17 +160,17 @@ def test_paths_name_the_place():
     ],
 )
 def test_getters_name_what_is_allowed(getter, value, message):
-    said = fault(lambda: getter(Node(value, "a.b[1]", Source("m.json"))), ModelError)
+    said = fault(lambda: getter(Node(value, "a.b[1]", Document("m.json"))), ModelError)
     assert said == f"m.json: a.b[1]: {message}"
 
 
 def test_enums_are_read_with_and_without_prefix():
     prefix = "DML_TENSOR_DATA_TYPE_"
     for text in ("INT8", "DML_TENSOR_DATA_TYPE_INT8"):
-        node = Node(text, "", Source("m.json"))
+        node = Node(text, "", Document("m.json"))
         assert node.enum(TensorDataType, prefix) is TensorDataType.INT8
     with pytest.raises(ModelError, match=r'^m\.json: got "int8", must be UNKNOWN, FLOAT32, '):
-        Node("int8", "", Source("m.json")).enum(TensorDataType, prefix)
+        Node("int8", "", Document("m.json")).enum(TensorDataType, prefix)
 
 
 def test_quoting_stays_on_one_line():

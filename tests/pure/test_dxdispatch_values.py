@@ -14,7 +14,7 @@ from vkops.errors import ModelError
 from vkops.models import initial_values
 from vkops.models.folders import Folders
 from vkops.models.initial_values import dtype_of
-from vkops.models.json_reader import Node, Source
+from vkops.models.json_reader import Document, Node
 from vkops.system import output_files
 
 TYPES = [t for t in TensorDataType if t.size_bits >= 8]
@@ -24,9 +24,9 @@ def read(initial, data_type=None, folder="."):
     members = {"initialValues": initial}
     if data_type is not None:
         members["initialValuesDataType"] = data_type
-    node = Node(members, "resources.A", Source("m.json"))
+    node = Node(members, "resources.A", Document("m.json"))
     found_type, found = initial_values.read_values(node, Folders(Path(folder)))
-    data = b"".join(found.chunks())
+    data = b"".join(found.pieces())
     assert len(data) == found.nbytes
     return found_type, data
 
@@ -116,11 +116,11 @@ def test_values_do_not_depend_on_the_size_of_pieces(monkeypatch, tmp_path):
     whole = read(sequence, "FLOAT16")
     (tmp_path / "raw.bin").write_bytes(whole[1])
     np.save(tmp_path / "big_endian.npy", np.frombuffer(whole[1], "<f2").astype(">f2"))
-    monkeypatch.setattr(initial_values, "CHUNK_BYTES", 96)
+    monkeypatch.setattr(initial_values, "PIECE_BYTES", 96)
     assert read(sequence, "FLOAT16") == whole
     assert read({"sourcePath": "raw.bin"}, "FLOAT16", folder=tmp_path) == whole
     assert read({"sourcePath": "big_endian.npy"}, folder=tmp_path) == whole
-    assert initial_values.CHUNK_BYTES % 8 == 0
+    assert initial_values.PIECE_BYTES % 8 == 0
 
 
 def test_npy_files_determine_type_and_order(tmp_path):
@@ -144,9 +144,11 @@ def test_npy_of_format_2(tmp_path):
 
 def test_a_file_that_shrinks_is_noticed(tmp_path):
     (tmp_path / "raw.bin").write_bytes(bytes(100))
-    values = initial_values.raw_values(Node("raw.bin", "p", Source("m.json")), tmp_path / "raw.bin")
+    values = initial_values.raw_values(
+        Node("raw.bin", "p", Document("m.json")), tmp_path / "raw.bin"
+    )
     (tmp_path / "raw.bin").write_bytes(bytes(10))
-    said = fault(lambda: list(values.chunks()), ModelError)
+    said = fault(lambda: list(values.pieces()), ModelError)
     assert said == f"{tmp_path / 'raw.bin'}: became shorter while it was read"
 
 

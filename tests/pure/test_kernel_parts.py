@@ -5,7 +5,7 @@ import pytest
 
 from vkops.debug import check
 from vkops.elementwise.parameters import Operand
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
@@ -15,7 +15,7 @@ from vkops.plan.rounding import factor
 from vkops.shaders import load
 from vkops.shaders.binary import positions
 from vkops.shaders.features import exact_floats, with_modes
-from vkops.shaders.layout import Number
+from vkops.shaders.layout import ScalarType
 
 SUBGROUP, SEGMENT = 32, 128
 
@@ -30,7 +30,7 @@ class Loads(Observer):
         memory, own = pointer.variable, self.memory.contents()
         if (
             kind == "read"
-            and isinstance(memory, Memory)
+            and isinstance(memory, MemoryVariable)
             and np.shares_memory(memory.contents(), own)
         ):
             first = pointer.variable.addresses(pointer.type, pointer.offset, active).reshape(-1)
@@ -50,8 +50,8 @@ def test_reductions_read_each_segment_once(lanes, results, count, strides, batch
     arrays = zip(kernel._params, ("f4", "i4", "f4"), (0, None, 1), strict=True)
     operands = [Operand(each, np.dtype(dtype), array) for each, dtype, array in arrays]
     text = kernel._generated(operands, 2, ("strided",), local_size=128, pushed=True)
-    word, nbytes = Number("uint", 4), 4 * results * count
-    read, written = (Memory("", word, "", 1, n, is_written=True) for n in (nbytes, nbytes))
+    word, nbytes = ScalarType("uint", 4), 4 * results * count
+    read, written = (MemoryVariable("", word, "", 1, n, is_written=True) for n in (nbytes, nbytes))
     read.fill(np.ones(results * count, np.float32).tobytes())
     words = [count, results * count, count, factor(count), (count - 1).bit_length(), 0, *strides]
     pushed, chunks = np.array(words, "u4").tobytes(), -(-count // CHUNKS[lanes])

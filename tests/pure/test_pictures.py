@@ -166,7 +166,7 @@ def test_a_picture_of_floats_is_as_dxdispatch_has_it(tmp_path):
     document["resources"]["P"]["initialValuesDataType"] = "FLOAT16"
     (tmp_path / "m.json").write_text(json.dumps(document))
     resource = load_model(tmp_path / "m.json").resources["P"]
-    data = b"".join(resource.values.chunks())
+    data = b"".join(resource.values.pieces())
     expected = (COLOURS.reshape(3, 4, 4) / 255).astype(np.float16).transpose(2, 0, 1)[None]
     assert resource.values.shape == (1, 4, 3, 4)
     np.testing.assert_array_equal(np.frombuffer(data, np.float16).reshape(1, 4, 3, 4), expected)

@@ -13,7 +13,7 @@ from vkops.debug import check
 from vkops.errors import ShaderCompileError
 from vkops.shaders import constants, tools
 from vkops.shaders.binary import corrected
-from vkops.shaders.layout import Number, Scalar
+from vkops.shaders.layout import Scalar, ScalarType
 from vkops.shaders.listing import describe
 from vkops.shaders.module import Module
 
@@ -221,11 +221,11 @@ const uint TWICE = U * 2;
 
 def test_specialization_constants():
     assert module(CONSTANTS + MAIN).specialization_constants == (
-        Scalar("I", Number("int", 4), 1, -3),
-        Scalar("F", Number("float", 4), 2, 1.5),
-        Scalar("T", Number("bool", 4), 3, 1),
-        Scalar("N", Number("bool", 4), 4, 0),
-        Scalar("U", Number("uint", 4), 9, 4000000000),
+        Scalar("I", ScalarType("int", 4), 1, -3),
+        Scalar("F", ScalarType("float", 4), 2, 1.5),
+        Scalar("T", ScalarType("bool", 4), 3, 1),
+        Scalar("N", ScalarType("bool", 4), 4, 0),
+        Scalar("U", ScalarType("uint", 4), 9, 4000000000),
     )
 
 
@@ -492,7 +492,7 @@ def test_groups_of_decorations(kind):
     )
     assert repr(one.blocks) == repr(other.blocks)
     assert [(b.set, b.binding, b.stride, b.nbytes) for b in one.blocks] == [(1, 3, 16, 16)]
-    assert other.specialization_constants == (Scalar("factor", Number("uint", 4), 4, 7),)
+    assert other.specialization_constants == (Scalar("factor", ScalarType("uint", 4), 4, 7),)
 
 
 def test_a_resource_without_a_binding(message):

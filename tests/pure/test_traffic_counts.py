@@ -25,7 +25,7 @@ from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.layout import LINE
 from vkops.gpu.run import encoded_plan
 from vkops.gpu.run.encoded_plan import EncodedPlan
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.observer import Observer
 from vkops.plan.rounding import round_up
 from vkops.shaders.binary import Op
@@ -45,7 +45,11 @@ class Log(Observer):
 
     def access(self, kind, pointer, active):
         memory, nbytes, is_store = pointer.variable, pointer.type.nbytes, kind != "read"
-        if not isinstance(memory, Memory) or memory.kind or memory.element(0).startswith("table"):
+        if (
+            not isinstance(memory, MemoryVariable)
+            or memory.kind
+            or memory.element(0).startswith("table")
+        ):
             return
         self.moment += 1
         first = memory.addresses(pointer.type, pointer.offset, active)

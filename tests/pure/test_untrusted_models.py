@@ -101,7 +101,7 @@ def test_sources_outside_are_read_only_if_paths_are_allowed(folders, way):
         assert "no file" in said or "is empty" in said
     else:
         model = load(folders, reading(name), allow_paths=True)
-        assert b"".join(model.resources["In"].values.chunks()) == bytes(32)
+        assert b"".join(model.resources["In"].values.pieces()) == bytes(32)
 
 
 def test_links_and_parents_within_the_folder_are_read(folders):
@@ -137,7 +137,7 @@ def test_a_link_created_after_loading_is_not_followed(folders):
     (folders / "model" / "x.bin").unlink()
     (folders / "model" / "x.bin").symlink_to(folders / "secret" / "x.bin")
     with pytest.raises(ModelError, match="cannot be read: Too many levels of symbolic links"):
-        list(model.resources["In"].values.chunks())
+        list(model.resources["In"].values.pieces())
 
 
 @pytest.mark.posix("named pipes", tests_only=True)

@@ -15,7 +15,7 @@ MAX_STEP = 1 << 31
 """Larger steps of slices that select one index become 1: strides in bytes have 64 bits."""
 
 
-class Texts(NamedTuple):
+class ErrorFormats(NamedTuple):
     """The texts of errors, as format strings."""
 
     ellipses: str
@@ -25,7 +25,7 @@ class Texts(NamedTuple):
 
 
 def basic_index(
-    sizes: Sequence[int], parts: Sequence[Any], texts: Texts
+    sizes: Sequence[int], parts: Sequence[Any], texts: ErrorFormats
 ) -> list[int | range | None]:
     """Return the parts of the index that remain when ``...`` is replaced by slices.
 
@@ -37,7 +37,7 @@ def basic_index(
         ValueError: the step of a slice is 0.
         TypeError: a bound of a slice is not an integer.
 
-    >>> texts = Texts("two ellipses", "{count} parts of {rank}", "{index} in {axis}", "step 0")
+    >>> texts = ErrorFormats("two ellipses", "{count} of {rank}", "{index} in {axis}", "step 0")
     >>> basic_index((4, 6, 5), (-1, ..., None, slice(None, None, -2)), texts)
     [3, range(0, 6), None, range(4, -1, -2)]
     """

@@ -18,10 +18,10 @@ from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.tensors.tensor import Device
 
-Program = tuple[Callable[[], Any], Callable[[], Sequence[Array]]]
+PreparedWorkload = tuple[Callable[[], Any], Callable[[], Sequence[Array]]]
 """A function that runs a workload once and waits for it, and one that returns the last outputs."""
 
-Prepare = Callable[[BenchCase, Sequence[Array]], Program | None]
+Prepare = Callable[[BenchCase, Sequence[Array]], PreparedWorkload | None]
 """Prepares a workload of another library with these inputs; None if it cannot execute it."""
 
 

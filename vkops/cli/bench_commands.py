@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @options.cache
 @options.as_json
 def bench(
-    workloads: options.Texts,
+    workloads: options.OptionValues,
     adapter: str,
     expect: str | None,
     scale: int,

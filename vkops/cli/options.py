@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _SIZE = re.compile(r"\d{1,19}")  # Python refuses to convert integers of more than 4,300 digits
 MAX_INT = 2**31 - 1
 
-Texts = tuple[str, ...]
+OptionValues = tuple[str, ...]
 """The values of an option that can be given several times."""
 
 COMPLETE = "_VKOPS_COMPLETE"
@@ -145,7 +145,13 @@ def overrides(command: F) -> F:
     """Add the options for the sizes and shapes of ONNX models, as the argument ``overrides``."""
 
     @wraps(command)
-    def called(*args: Any, names: Texts, denotations: Texts, shapes: Texts, **others: Any) -> Any:
+    def called(
+        *args: Any,
+        names: OptionValues,
+        denotations: OptionValues,
+        shapes: OptionValues,
+        **others: Any,
+    ) -> Any:
         overrides = None
         if names or denotations or shapes:
             from vkops.onnx.free_dimensions import Overrides
@@ -167,7 +173,7 @@ def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     )
 
 
-def _named_sizes(option: str, texts: Texts, form: str, example: str) -> dict[str, Any]:
+def _named_sizes(option: str, texts: OptionValues, form: str, example: str) -> dict[str, Any]:
     """Return the size of each name, or its shape if ``form`` ends in SHAPE."""
     named: dict[str, Any] = {}
     for text in texts:

@@ -15,7 +15,7 @@ from vkops.errors import InvalidDescError, ShaderCompileError, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from vkops.runner.shader_bindings import Numbers
+    from vkops.runner.shader_bindings import NumberValues
     from vkops.shaders import Shader
 
 
@@ -165,7 +165,11 @@ def validate(source: str, **settings: Any) -> None:
 @options.includes
 @_entry
 def diff(
-    source: str, other: str | None, define: options.Texts, to: options.Texts, **settings: Any
+    source: str,
+    other: str | None,
+    define: options.OptionValues,
+    to: options.OptionValues,
+    **settings: Any,
 ) -> None:
     """Compare the instructions of two shaders.
 
@@ -273,8 +277,8 @@ def run(
     source: str,
     groups: str | None,
     threads: str | None,
-    push: options.Texts,
-    constant: options.Texts,
+    push: options.OptionValues,
+    constant: options.OptionValues,
     flat: bool,
     dispatch_iterations: int,
     adapter: str,
@@ -310,7 +314,7 @@ def run(
 
 def _spirv(
     shader: str,
-    define: options.Texts,
+    define: options.OptionValues,
     include: tuple[Path, ...],
     entry: str,
     *,
@@ -346,7 +350,7 @@ def _groups(text: str) -> list[int] | tuple[str, int]:
     return block, options.integer("--groups", byte) if byte else 0
 
 
-def loaded(source: str, constant: options.Texts, settings: Mapping[str, Any]) -> Shader:
+def loaded(source: str, constant: options.OptionValues, settings: Mapping[str, Any]) -> Shader:
     """Return the shader of a file or a kernel, with source lines and specialization constants."""
     from vkops import shaders
     from vkops.shaders.constants import constant_key
@@ -359,7 +363,7 @@ def loaded(source: str, constant: options.Texts, settings: Mapping[str, Any]) ->
     return shaders.load(spirv, constants=constants, name=name, entry=settings["entry"])
 
 
-def numbers(option: str, texts: options.Texts) -> Numbers:
+def numbers(option: str, texts: options.OptionValues) -> NumberValues:
     """Return numbers that commas separate, or those of each name."""
     from vkops.runner import shader_bindings
 

@@ -1,4 +1,4 @@
-"""Arrays in place of the buffers and images that blocks of shaders are bound to."""
+"""Arrays that stand for the buffers and images that blocks of shaders are bound to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vkops.debug.shared_arrays import Layout
 from vkops.errors import BindingError, show
 from vkops.interpreter.addresses import TensorMemory, with_addresses
 from vkops.interpreter.images import ImageVariable, SamplerVariable, Sampling
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.operations import stored_dtype
 from vkops.plan.rounding import round_up
 from vkops.shaders.image_formats import FORMATS, Format, refusal, view_format
@@ -28,35 +28,36 @@ _RGB = 3
 
 
 class Argument(ABC):
-    """The value of a block, of an element of an array of blocks, or of an address.
+    """The value of a block, of an element of an array of blocks, or of a tensor with an address.
 
-    Arguments with the same ``key`` share memory, and so do those whose ``layout`` share bytes.
+    Arguments with the same ``key`` share memory. So do arguments whose ``layout`` has bytes in
+    common.
     """
 
     layout: Layout = Layout()
 
     @property
     def key(self) -> object:
-        """It shares memory with itself."""
+        """A key; by default, the argument shares memory only with itself."""
         return self
 
     @abstractmethod
-    def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
-        """Return its memory, which these blocks share, before a run."""
+    def memory(self, blocks: Sequence[Block], invocations: int) -> MemoryVariable:
+        """Return the memory that these blocks share, as it is before a run."""
 
-    def result(self, block: Block | None, memory: Memory) -> npt.NDArray[Any]:
-        """Return what the memory holds after a run."""
+    def result(self, block: Block | None, memory: MemoryVariable) -> npt.NDArray[Any]:
+        """Return the content of the memory after a run."""
         return numbers_in(block, memory)
 
     def offset(self, at: int) -> int:
-        """Return the byte of the memory that is a byte of the result."""
+        """Return the byte of the memory for a byte of the result."""
         return at
 
 
 class BufferArgument(Argument):
     """The bytes of an array, or a number of bytes that are not written.
 
-    None stands for distinct values, of one element for each invocation.
+    None stands for distinct values, with one element for each invocation.
     """
 
     def __init__(self, data: npt.NDArray[Any] | int | None) -> None:
@@ -67,17 +68,17 @@ class BufferArgument(Argument):
 
     @property
     def key(self) -> object:
-        """Arguments of one array share memory."""
+        """The key; arguments of one array share memory."""
         return self.layout.key if self.layout.arrays else self
 
-    def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
+    def memory(self, blocks: Sequence[Block], invocations: int) -> MemoryVariable:
         block = min(blocks, key=lambda each: each.scalar_nbytes)
         assert block.type is not None
         largest = max(blocks, key=lambda each: each.nbytes + each.stride * invocations)
         data = _distinct(largest, invocations) if self._data is None else self._data
         is_written = isinstance(data, np.ndarray)
         size = data.size if isinstance(data, np.ndarray) else data
-        memory = Memory(block.instance, block.type, "", 1, size, is_written=is_written)
+        memory = MemoryVariable(block.instance, block.type, "", 1, size, is_written=is_written)
         if isinstance(data, np.ndarray):
             memory.fill(data.tobytes())
         else:
@@ -86,27 +87,27 @@ class BufferArgument(Argument):
 
 
 class TensorArgument(Argument):
-    """A tensor among those that shaders access by addresses."""
+    """A tensor that shaders access by its address."""
 
     def __init__(self, name: str, memory: TensorMemory) -> None:
         self._name, self._memory = name, memory
 
-    def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
+    def memory(self, blocks: Sequence[Block], invocations: int) -> MemoryVariable:
         return self._memory
 
-    def result(self, block: Block | None, memory: Memory) -> npt.NDArray[Any]:
+    def result(self, block: Block | None, memory: MemoryVariable) -> npt.NDArray[Any]:
         data: npt.NDArray[Any] = self._memory.results()[self._name]
         return data
 
     def offset(self, at: int) -> int:
-        """Return a byte of the memory of all tensors."""
+        """Return the byte of the memory of all tensors for a byte of this one."""
         return self._memory.start(self._name) + at
 
 
 class OpaqueArgument(Argument):
-    """An image, a texture, a sampler or a texel buffer that is checked.
+    """An image, a texture, a sampler or a texel buffer, which has been checked.
 
-    ``known`` has the levels of images of a device that were read.
+    ``known`` has the levels of a device's images that were read already.
     """
 
     def __init__(
@@ -153,7 +154,7 @@ class OpaqueArgument(Argument):
             message = refusal(first.dtype, channels, fixed, declared)
             raise BindingError(shader.name, point, message, "SH-14")
         rank, layers = 0 if is_buffer else declared.rank, declared.has_layers
-        space = range(layers, rank - declared.is_multisampled)  # the axes of sizes
+        space = range(layers, rank - declared.is_multisampled)  # the axes of sizes only
         has_levels = not is_buffer and not declared.is_multisampled
         most = max(first.shape[axis] for axis in space).bit_length() if has_levels else 1
         for number, each in enumerate(self.arrays):
@@ -179,24 +180,24 @@ class OpaqueArgument(Argument):
 
     @property
     def has_sampler(self) -> bool:
-        """Whether a sampler is bound with it, or alone."""
+        """Whether it is a sampler, or has one."""
         return self._block.kind in ("sampler", "combined image sampler")
 
-    def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
+    def memory(self, blocks: Sequence[Block], invocations: int) -> MemoryVariable:
         declared = self._block.image
         if declared is None:
             return SamplerVariable(self.sampler)
         return ImageVariable(declared, self._format, self._levels, self.sampler)
 
     def result(self, block: Block | None, memory: Any) -> npt.NDArray[Any]:
-        """Return the array with what is stored in an image."""
+        """Return the array; of an image that is stored to, with the stored texels."""
         first, array = self.arrays[0], memory.results()[0]
         channels = first.size * array.shape[-1] // array.size
         result: npt.NDArray[Any] = array[..., :channels].view(first.dtype).reshape(first.shape)
         return result
 
     def offset(self, at: int) -> int:
-        """Return the byte of a texel, which may have a channel more."""
+        """Return the byte of a texel, which may have one more channel in the memory."""
         first, texel = self.arrays[0], self._format.nbytes
         nbytes = first.nbytes * texel // self._levels[0].nbytes
         return at // nbytes * texel + at % nbytes
@@ -207,7 +208,7 @@ def arguments(
     buffers: Mapping[str, Buffer] | Sequence[Buffer],
     tensors: dict[str, npt.NDArray[Any]],
 ) -> dict[tuple[int, int], list[Argument]]:
-    """Return the argument of each binding, by set and number; of an array of blocks, several.
+    """Return the argument of each binding, by set and number; several for an array of blocks.
 
     Arrays in uniform blocks that stand for their addresses are added to ``tensors``.
     """
@@ -257,9 +258,9 @@ def _array(shader: Shader, point: str, value: Any) -> npt.NDArray[Any]:
 
 
 def _distinct(block: Block, count: int) -> npt.NDArray[np.uint8]:
-    """Return the bytes of a block with ``count`` elements of its array, all of distinct values.
+    """Return the bytes of a block whose array has ``count`` elements, all with distinct values.
 
-    Integers begin at 0, as they may be indices; floats at 1.
+    Integers begin at 0, because they may be indices; floats begin at 1.
     """
     nbytes = block.nbytes + block.stride * count if block.stride else round_up(block.nbytes, 8)
     data = np.zeros(round_up(nbytes, 8), np.uint8)

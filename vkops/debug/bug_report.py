@@ -30,7 +30,7 @@ _TIMEOUT_S = 60.0
 _PACKAGES = ("kp", "numpy", "onnx", "python-rapidjson", "click", "rich", "psutil", "slangpy")
 
 _PROGRAMS = (
-    # Name, Debian's package, the variable that names another program, the option for its version.
+    # Name, Debian's package, the variable that names another program, the option for the version.
     ("glslangValidator", "glslang-tools", "VKOPS_GLSLANG", "--version"),
     ("spirv-val", "spirv-tools", None, "--version"),
     ("slangc", "vkops[slang]", "VKOPS_SLANGC", "-v"),
@@ -47,7 +47,7 @@ _VARIABLES = re.compile(
     r"|LD_LIBRARY_PATH|LD_PRELOAD|ENABLE_VULKAN_RENDERDOC_CAPTURE"
 )
 
-# Run in a process of its own: a broken driver may crash its process.
+# Runs in a process of its own, because a broken driver may crash it.
 _PROBE = "from vkops.debug import bug_report; bug_report._probe()"
 
 
@@ -62,7 +62,7 @@ def report() -> str:
         lines += ["", f"## {section.__name__.strip('_').capitalize()}", ""]
         try:
             lines += section()
-        except Exception as error:  # an error of one section must not hide the others
+        except Exception as error:  # an error in one section must not hide the others
             lines.append(_item("not known", repr(error)))
     text, home = "\n".join(lines), os.path.expanduser("~").rstrip(os.sep)
     return re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text) if os.path.isabs(home) else text
@@ -191,7 +191,7 @@ def _adapter(device: dict[str, Any], its_limits: dict[str, Any]) -> Iterator[str
 
 
 def _features(label: str, names: Iterable[str]) -> Iterator[str]:
-    """Yield items of features: those of atomic operations and of floats have lines of their own."""
+    """Yield items of features; those of atomic operations and of floats are items of their own."""
     kinds: dict[str, list[str]] = {"": [], ", atomic operations": [], ", modes of floats": []}
     for name in names:
         is_mode = name.startswith(("shaderDenorm", "shaderRounding", "shaderSignedZero"))

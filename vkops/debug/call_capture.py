@@ -86,7 +86,7 @@ def capture_call(path: str | os.PathLike[str]) -> Iterator[None]:
 
     @contextmanager
     def around(device: VulkanDevice, bound: BoundCall) -> Iterator[None]:
-        """Write the first call before it runs in this context; its outputs follow afterwards."""
+        """Write the first call before it runs in this context, and its outputs after it has run."""
         outputs = _write(path, device, bound) if next(calls) == 0 else []
         yield
         if outputs:
@@ -105,7 +105,7 @@ def capture_call(path: str | os.PathLike[str]) -> Iterator[None]:
 def _write(
     path: str | os.PathLike[str], device: VulkanDevice, bound: BoundCall
 ) -> list[BoundResource]:
-    """Write a call without its outputs, and return what it writes."""
+    """Write a call without its outputs; return the bindings that it may write."""
     shader, bindings = bound.call.shader, [*bindings_of(bound)]
     kinds = {each.block.kind: each.point for each in bindings if each.block}
     refused = [f"a {kind}, {kinds[kind]}" for kind in kinds if kind not in ("storage", "uniform")]
@@ -133,7 +133,7 @@ def _write(
 
 
 def _add(file: ZipFile, folder: str, bindings: Iterable[BoundResource]) -> None:
-    """Write what blocks hold now, as numbers of their types if these fit, or else as bytes."""
+    """Write the present content of blocks: as numbers of their types if possible, else as bytes."""
     for each in bindings:
         array, dtype = each.read(), each.block and each.block.dtype
         content = io.BytesIO()

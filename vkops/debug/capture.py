@@ -1,11 +1,11 @@
-"""RenderDoc captures of what a device runs, without a display.
+"""RenderDoc captures of the commands of a device, without a display.
 
-RenderDoc is a Vulkan layer, and captures one instance. vkops has two: one to query adapters, and
-that of Kompute, which runs dispatches. RenderDoc cannot be told which to capture, as Kompute does
-not expose its handle. So only Kompute's instance has the layer: the other one is created before.
+RenderDoc is a Vulkan layer. It sees only devices that are opened after it was loaded, and it does
+not know which of several devices to capture. So a capture needs a process that has not opened a
+device, and opens exactly one.
 
-Commands cannot be labelled, as Kompute does not expose its VkQueue and VkCommandBuffer. The
-comments of a capture name its operators instead, with the submissions of each.
+The native module labels commands with the names of their kernels (VK_EXT_debug_utils). The comments
+of a capture list the operators, with the submissions of each.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.system.vulkan import RENDERDOC, how_to_install
 
 DispatchHook = Callable[[str], AbstractContextManager[None]]
-"""Returns, for an operator's name, the context that its dispatch runs in."""
+"""A function of an operator's name that returns the context in which its dispatch runs."""
 
 _LAYER = adapter.RENDERDOC_LAYER
 _TIMEOUT_S = 300.0
 _API_VERSION = 10200  # the first with comments
 
-# The API's functions in its order (renderdoc_app.h), and the types of those that are called.
+# The functions of the API in order (renderdoc_app.h), and the types of those that are called.
 _FUNCTIONS = """
     GetAPIVersion SetCaptureOptionU32 SetCaptureOptionF32 GetCaptureOptionU32 GetCaptureOptionF32
     SetFocusToggleKeys SetCaptureKeys GetOverlayBits MaskOverlayBits RemoveHooks UnloadCrashHandler
@@ -45,7 +45,7 @@ _FUNCTIONS = """
     IsTargetControlConnected LaunchReplayUI SetActiveWindow StartFrameCapture IsFrameCapturing
     EndFrameCapture TriggerMultiFrameCapture SetCaptureFileComments
 """
-_ANY = (c_void_p, c_void_p)  # device and window: null is any
+_ANY = (c_void_p, c_void_p)  # device and window: null means any
 _TYPES = {
     "SetCaptureFilePathTemplate": CFUNCTYPE(None, c_char_p),
     "SetCaptureFileComments": CFUNCTYPE(None, c_char_p, c_char_p),
@@ -76,7 +76,7 @@ def capturing(output: Path) -> Iterator[DispatchHook]:
         )
     output.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".vkops-capture-", dir=output.parent) as folder:
-        os.environ.update({_LAYER: "1", "RENDERDOC_TEMP": folder})  # as there is one capture
+        os.environ.update({_LAYER: "1", "RENDERDOC_TEMP": folder})  # there is one capture
         api = _load()
         api.SetCaptureFilePathTemplate(os.fsencode(Path(folder, "vkops")))
         capture = _Capture(api)
@@ -114,11 +114,11 @@ def _load() -> Any:
 
 
 class _Capture:
-    """A capture, which the first operator begins."""
+    """A capture; the first operator starts it."""
 
     def __init__(self, api: Any) -> None:
         self._api = api
-        # Held here: else the device could be destroyed before the capture ends.
+        # Keeps the device alive until the capture ends.
         self._queue: VulkanDevice | None = None
         self.operators: list[tuple[str, int, int]] = []
 
@@ -146,18 +146,18 @@ class _Capture:
         return queues[0]
 
     def end(self) -> None:
-        # DiscardFrameCapture of RenderDoc 1.24 crashes where there is no window.
+        # DiscardFrameCapture of RenderDoc 1.24 crashes without a window.
         if self._api.IsFrameCapturing():
             self._api.EndFrameCapture(None, None)
 
     def comment(self, path: Path) -> bool:
         """List the operators in the comments, in order and with their submissions.
 
-        Returns whether that succeeded, which it does in a complete file.
+        Return whether the comments were written, which fails only if the file is incomplete.
         """
         before = path.stat().st_size
         submitted = []
-        with suppress(DeviceError):  # renderdoccmd, which reads the submissions, is missing
+        with suppress(DeviceError):  # renderdoccmd, which reads them, is missing
             submitted = list(enumerate(submissions(path), 1))
         lines = [f"vkops on {self._queue.info.name}"] if self._queue is not None else []
         for number, (operator, start, end) in enumerate(self.operators, 1):

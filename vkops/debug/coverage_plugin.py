@@ -1,8 +1,8 @@
-"""Coverage of shaders as data of coverage.py, and the plugin by which it reports them.
+"""Coverage of shaders in data files of coverage.py, and the plugin by which it reports them.
 
-coverage.py learns from a plugin which lines of a file that is not Python could run. A data file
-keeps only what ran, so it also gets what could run: with numbers of lines that are higher by
-``POSSIBLE``, which the plugin tells apart. In this way ``coverage combine`` merges both.
+For files that are not in Python, coverage.py asks a plugin which lines can run. A data file only
+contains what did run. So this module also records what can run, with line numbers that are higher
+by ``POSSIBLE``; the plugin separates the two. Therefore ``coverage combine`` merges both.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     Arc = tuple[int, int]
 
 POSSIBLE = 1 << 17
-"""Is added to the number of a line that could run; files have fewer lines."""
+"""Added to the number of a line that can run; no file has as many lines."""
 
 _EXIT = -1
-"""Stands for the line behind a branch that leaves the function or the file."""
+"""The line number of a branch's end outside the function or the file."""
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def _data(path: Path) -> Iterator[coverage.CoverageData]:
 
 
 def is_of_branches() -> bool:
-    """Whether coverage.py's configuration says that data have branches.
+    """Whether coverage.py is configured to record branches.
 
     Raises:
         ModelError: the configuration is wrong.
@@ -57,9 +57,9 @@ def is_of_branches() -> bool:
 
 
 def add(path: Path, files: Mapping[str, FileCoverage], *, with_branches: bool) -> None:
-    """Add the coverage of files, by their paths, to a data file; without any, look only at it.
+    """Add the coverage of files, by their paths, to a data file; without files, only check it.
 
-    Data that are there keep their kind: with branches, or without.
+    Existing data keep their kind: with branches, or without.
 
     Raises:
         ModelError: it is damaged, or cannot be written.
@@ -79,7 +79,11 @@ def add(path: Path, files: Mapping[str, FileCoverage], *, with_branches: bool) -
 
 
 def _arcs(file: FileCoverage) -> Iterator[Arc]:
-    """Yield pairs of lines: equal ones of a line, others of a branch; those that ran, and all."""
+    """Yield pairs of line numbers: two equal ones for a line, two different ones for a branch.
+
+    The numbers of everything that can run are higher by POSSIBLE. What ran is also yielded without
+    this.
+    """
     for line, count in file.lines.items():
         if 0 < line < POSSIBLE:
             yield line + POSSIBLE, line + POSSIBLE
@@ -94,17 +98,17 @@ def _arcs(file: FileCoverage) -> Iterator[Arc]:
 
 
 class ShaderPlugin(coverage.CoveragePlugin):
-    """Tells coverage.py which lines and branches of shaders could run."""
+    """Tells coverage.py which lines and branches of shaders can run."""
 
     def __init__(self) -> None:
         self._path = Path()
 
     def configure(self, config: TConfigurable) -> None:
-        """Note the data file of a report."""
+        """Store the data file of a report."""
         self._path = Path(str(config.get_option("run:data_file")))
 
     def file_reporter(self, filename: str) -> coverage.FileReporter:
-        """Return what a report asks for the lines of a file."""
+        """Return the object that a report asks for the lines of a file."""
         data = coverage.CoverageData(str(self._path))
         data.read()
         lines, arcs = data.lines(filename) or (), data.arcs(filename) or ()
@@ -113,7 +117,7 @@ class ShaderPlugin(coverage.CoveragePlugin):
 
 
 class _Reporter(coverage.FileReporter):
-    """The lines and arcs that could run in a file, which its data have, too."""
+    """The lines and arcs of a file that can run, as recorded in its data."""
 
     def __init__(self, filename: str, lines: Iterable[int], arcs: Iterable[Arc]) -> None:
         super().__init__(filename)
@@ -150,5 +154,5 @@ class _Reporter(coverage.FileReporter):
 
 
 def coverage_init(registry: Plugins, _options: Any = None) -> None:
-    """Register the plugin: coverage.py calls this."""
+    """Register the plugin; coverage.py calls this function."""
     registry.add_configurer(ShaderPlugin())

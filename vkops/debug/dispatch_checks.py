@@ -1,4 +1,4 @@
-"""Checks of the dispatches of a program: each shader runs in the interpreter before the device."""
+"""Checks of the dispatches of a program: the interpreter runs each shader first."""
 
 from __future__ import annotations
 
@@ -51,33 +51,33 @@ from vkops.system.callers import calling_frame
 from vkops.system.threads import new_lock
 
 CHECK = "VKOPS_CHECK"
-"""With 1 or strict in this environment variable, all dispatches of shaders are checked."""
+"""The environment variable that enables checks of all dispatches, with the value 1 or strict."""
 
 LIMIT = "VKOPS_CHECK_INSTRUCTIONS"
-"""The variable that sets ``max_instructions`` for these."""
+"""The variable that sets ``max_instructions`` for these checks."""
 
 PLAIN_BARRIERS = "VKOPS_CHECK_PLAIN_BARRIERS"
-"""The variable that leaves plain barriers out with 0."""
+"""The variable that disables the checks of plain barriers with 0."""
 
 KERNELS = "VKOPS_CHECK_KERNELS"
-"""The variable that has vkops' own kernels checked with 1, too."""
+"""The variable that enables checks of vkops' own kernels with 1."""
 
 SARIF = "VKOPS_CHECK_SARIF"
-"""The variable that names a file for all findings, which the first process writes when it ends."""
+"""The variable that names a file for all findings; the first process writes it when it ends."""
 
 COVERAGE = "VKOPS_COVERAGE"
-"""The variable that names a file to which the coverage of shaders is added in the same way."""
+"""The variable that names a file to which the first process adds the coverage of shaders."""
 
 TOTALS = "VKOPS_CHECK_TOTALS"
-"""The folder for totals of other processes; the first process sets it, and those inherit it."""
+"""The folder for the totals of other processes; the first process sets it, and they inherit it."""
 
 _FORMATS = {each.vulkan: each for each in FORMATS.values()}
 
 MAX_INSTRUCTIONS = 20_000_000
-"""Instructions of a dispatch, counted for each invocation: at most a few seconds."""
+"""The instructions of a checked dispatch, counted per invocation: a few seconds at most."""
 
 MAX_BYTES = 64 << 20
-"""Bytes that a dispatch is bound to: the interpreter takes ten times as many."""
+"""The bytes that a dispatch may be bound to: the interpreter needs ten times as many."""
 
 
 class CheckError(VkopsError, AssertionError):
@@ -122,7 +122,7 @@ class Checks:
         return f"<Checks: {self.checked} checked, {self.not_checked.total()} not>"
 
     def _count(self, reason: str = "") -> None:
-        """Count a dispatch: one that was checked, or one that was not, for a reason."""
+        """Count a dispatch that was checked, or that was not checked for a reason."""
         with self._lock:
             if reason:
                 self.not_checked[reason] += 1
@@ -130,7 +130,7 @@ class Checks:
                 self.checked += 1
 
     def _show(self) -> None:
-        """Print what was checked on standard error."""
+        """Print the numbers of checked dispatches on standard error."""
         complain(f"dispatches of shaders: {self.checked} checked, {self.not_checked.total()} not")
         for what, count in self.not_checked.items():
             complain(f"not checked: {what}" + f", {count} times" * (count > 1))
@@ -171,7 +171,7 @@ class Checks:
         return case.check()
 
     def _refuse_access(self, message: str) -> None:
-        """Report an access to a pinned array that a device uses."""
+        """Raise a CheckError for an access to a pinned array that a device uses."""
         name = "pinned array"
         finding = Finding("early access", SourceLine(name, 0), message, (), 1)
         raise CheckError(Report(name, (finding,), {}, (), 0))
@@ -221,20 +221,20 @@ class Checks:
 class _ProgramChecks(Checks):
     """The dispatches of a program, with those of the processes that it starts.
 
-    The first process shows them when it ends. Others append a line to a file of their own for each
-    dispatch: its reason, which is empty for one that was checked; one to another file for each
-    finding, if ``sarif`` is a file; and one to a third file with what ran, if ``coverage`` is a
-    file. So the totals are right however they end, and those of a forked process are known, too.
+    The first process prints the totals when it ends. Each other process appends lines to three
+    files of its own: for each dispatch, the reason why it was not checked, or an empty line; if
+    ``sarif`` is a file, each finding; if ``coverage`` is a file, the coverage of each dispatch. So
+    the totals are right no matter how processes end, and include forked processes.
     """
 
     def __init__(self, sarif: str = "", coverage: str = "", **how: Any) -> None:
         super().__init__(**how)
         self._coverage, self._covered = coverage, ShaderCoverage()
-        self._written_texts: set[tuple[int, str]] = set()  # with the processes
+        self._written_texts: set[tuple[int, str]] = set()  # by process, because forks inherit it
         self._sarif, self._root = sarif and os.path.abspath(sarif), repository()
         self._results: list[Result] = []
         self._folder, self._first = os.environ.get(TOTALS, ""), 0
-        if not os.path.isdir(self._folder):  # it is gone with a program that has ended
+        if not os.path.isdir(self._folder):  # a program that has ended removed it
             if coverage:
                 self._file = _coverage_file(coverage)
             try:
@@ -276,7 +276,7 @@ class _ProgramChecks(Checks):
 
     @contextmanager
     def _keeping(self) -> Iterator[None]:
-        """Keep the findings of an error that ends the block."""
+        """Keep the findings of a CheckError that ends the block."""
         try:
             yield
         except CheckError as error:
@@ -294,13 +294,13 @@ class _ProgramChecks(Checks):
 
     def _append(self, line: str, suffix: str = "") -> None:
         path = Path(self._folder, f"{os.getpid()}{suffix}")
-        # The first process may have ended. A file is written as a whole line at a time.
+        # The first process may have ended and removed the folder. Each write is a whole line.
         with suppress(OSError), path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"{line}\n")
 
     def _end(self) -> None:
-        """Show the dispatches of all processes, and write their findings."""
-        if os.getpid() != self._first:  # it was forked
+        """Print the totals of all processes, and write their findings."""
+        if os.getpid() != self._first:  # a forked process
             return
         for path in Path(self._folder).iterdir():
             for line in path.read_text("utf-8").split("\n")[:-1]:
@@ -327,10 +327,10 @@ class _ProgramChecks(Checks):
 
 
 class BoundResource(NamedTuple):
-    """The memory of a block, or a tensor that has an ``address``: its ``block`` is None.
+    """The memory of a block; or a tensor with an ``address``, whose ``block`` is None.
 
-    ``value`` are the bytes, of texels if there is a ``format``; or another argument of ``check``.
-    ``parts`` are the bytes, or the layers of a level of an image.
+    ``value`` is an array of bytes, which are texels if there is a ``format``, or another argument
+    of ``check``. ``parts`` are the bytes; for an image, the layers of a level.
     """
 
     point: str
@@ -343,18 +343,18 @@ class BoundResource(NamedTuple):
 
     @property
     def image(self) -> Any:
-        """The image, if it is one."""
+        """The image, or None if this is not one."""
         value = self.value[0] if type(self.value) is tuple else self.value
         return value if hasattr(value, "mips") else None
 
     @property
     def nbytes(self) -> int:
-        """The bytes that it has."""
+        """The number of bytes."""
         value = self.value[0] if type(self.value) is tuple else self.value
         return getattr(value, "nbytes", 0)
 
     def conflicts(self, other: BoundResource) -> bool:
-        """Whether both share bytes, which the interpreter does not let them share."""
+        """Whether both share bytes in a way that the interpreter cannot represent."""
         if self.block is not None and other.block is not None:
             if isinstance(self.value, Extent) and isinstance(other.value, Extent):
                 return False
@@ -364,7 +364,7 @@ class BoundResource(NamedTuple):
         return any(one.overlaps(two) for one in self.parts for two in other.parts)
 
     def read(self, known: dict[Any, Any] | None = None) -> Any:
-        """Return the argument, with a view of its bytes, or with what is known of the same ones."""
+        """Return the argument: a view of its bytes, or what ``known`` has for the same memory."""
         known = {} if known is None else known
         if self.image is not None:
             image = known.setdefault((*self.parts, self.image.mips), self.image)
@@ -379,7 +379,7 @@ class BoundResource(NamedTuple):
 
 
 def _shared_bytes(bindings: Sequence[BoundResource]) -> dict[Any, Any]:
-    """Return the bytes of bindings that share some, as views of the same memory."""
+    """Return the bytes of bindings with bytes in common, as views of the same array."""
     extents = {b.value for b in bindings if isinstance(b.value, Extent) and b.block is not None}
     by_resource: dict[Any, list[Extent]] = {}
     for extent in sorted(extents, key=lambda each: each.start):
@@ -398,7 +398,7 @@ def _shared_bytes(bindings: Sequence[BoundResource]) -> dict[Any, Any]:
 
 
 def groups_of(bound: BoundCall) -> tuple[int, ...]:
-    """Return the numbers of workgroups of a dispatch, which are read if the device has them."""
+    """Return the numbers of workgroups of a dispatch; if they are in a buffer, they are read."""
     groups = bound.groups
     if isinstance(groups, Extent):
         read = groups.resource.read(groups.start, groups.nbytes)
@@ -408,7 +408,7 @@ def groups_of(bound: BoundCall) -> tuple[int, ...]:
 
 def bindings_of(bound: BoundCall) -> Iterator[BoundResource]:
     """Yield the bindings of a dispatch."""
-    # Not needed to import ``vkops.debug``, as commands do that need no device.
+    # Imported late: commands that need no device import ``vkops.debug``.
     from vkops.runtime.image import Image
     from vkops.runtime.image_copies import ImagePart
     from vkops.runtime.sampler import SETTINGS
@@ -422,7 +422,7 @@ def bindings_of(bound: BoundCall) -> Iterator[BoundResource]:
             level = ImagePart(memory, view.level, corner, sizes)
             image = Image(memory.device, level, memory.form.channels, mips=view.levels)
             value = (image, SETTINGS[slot.sampler]) if slot.sampler else image
-            # Another level may be written: what is sampled there is undefined.
+            # The shader may write another level: the texels sampled there are undefined.
             yield BoundResource(
                 *own, value, [Extent((memory.native, view.level), view.layer, view.layers)]
             )
@@ -437,7 +437,7 @@ def bindings_of(bound: BoundCall) -> Iterator[BoundResource]:
 
 
 def _tensors(device: VulkanDevice, bound: BoundCall) -> Iterator[BoundResource]:
-    """Yield the memory whose address is known, if a dispatch uses addresses."""
+    """Yield memory with a known address, if a dispatch uses addresses."""
     buffers = living(device.addressed) if bound.call.shader.uses_addresses else ()
     for address, buffer in sorted((each.device_address(), each) for each in buffers):
         part = Extent(buffer, 0, buffer.nbytes)
@@ -445,7 +445,7 @@ def _tensors(device: VulkanDevice, bound: BoundCall) -> Iterator[BoundResource]:
 
 
 def _compare(device: VulkanDevice, bindings: Sequence[BoundResource], report: Report) -> None:
-    """Compare the results of a device with those of the interpreter."""
+    """Compare the results of a device with the results of the interpreter."""
     values = [each.value for each in bindings if each.block and "sampler" in each.block.kind]
     samplers = [each[1] if isinstance(each, tuple) else each for each in values]
     tolerance = tolerance_of((each["filter"] for each in samplers), TOLERANCE_OF_DEVICES)
@@ -529,7 +529,7 @@ def checking(
 
 
 def check_all() -> None:
-    """Check all dispatches of this process, as environment variables say."""
+    """Check all dispatches of this process, as the environment variables say."""
     mode, most = os.environ.get(CHECK, ""), os.environ.get(LIMIT) or str(MAX_INSTRUCTIONS)
     coverage = os.environ.get(COVERAGE, "")
     if coverage and not mode:
@@ -554,7 +554,7 @@ def check_all() -> None:
 
 
 def _coverage_file(path: str) -> OutputFile:
-    """Return a file that coverage can be added to."""
+    """Return the file that coverage is added to, after checking that it can be written."""
     try:
         file = coverage_file(Path(path))
         file.check()
@@ -564,7 +564,7 @@ def _coverage_file(path: str) -> OutputFile:
 
 
 def _is_on(name: str, default: str) -> bool:
-    """Whether an environment variable is 1 and not 0."""
+    """Whether an environment variable is 1; an error if it is neither 1 nor 0."""
     value = os.environ.get(name) or default
     if value not in ("0", "1"):
         raise DeviceError(f"{name}: got {show(value)}, must be 0 or 1")

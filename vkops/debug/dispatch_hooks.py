@@ -1,4 +1,4 @@
-"""Contexts that dispatches run in, chosen by variables that ``vkops debug`` sets."""
+"""Contexts in which dispatches run, chosen by variables that ``vkops debug`` sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CAPTURE = "VKOPS_CAPTURE"
 """The variable that names the file of a RenderDoc capture."""
 
 LOG = "VKOPS_MESSAGE_LOG"
-"""The variable that names the log, which the names of dispatches are also written to."""
+"""The variable that names the layer's log; names of dispatches are also written to it."""
 
 
 @contextmanager

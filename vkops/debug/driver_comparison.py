@@ -1,4 +1,4 @@
-"""Results of a driver and of the interpreter: the first element that differs, and its store."""
+"""A comparison of a driver with the interpreter: the first different element, and its store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Difference:
-    """The first element that differs: what it is, its trace, and the faults that were found."""
+    """The first element that differs: its name, its trace, and the faults that were found."""
 
     what: str
     trace: Trace
@@ -40,7 +40,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """The sentence that says what is probably at fault."""
+        """A sentence that names the probable cause."""
         if self.trace.differs:
             return self.trace.verdict
         if self.findings:
@@ -48,12 +48,12 @@ class Difference:
         return f"The interpreter found no fault: the driver of '{self.device}' is probably at fault"
 
     def text(self, rows: int) -> str:
-        """Describe it, with so many lines of the shader at most."""
+        """Describe the difference, with at most ``rows`` lines of the shader."""
         return "\n".join([self.what, self.trace.text(rows), *map(str, self.findings)])
 
 
 def compare(subject: Subject, device: vkops.Device) -> Difference | None:
-    """Run a shader or a model in the interpreter and on a device; None if all is the same."""
+    """Run a shader or a model in the interpreter and on a device; None if all results are equal."""
     if isinstance(subject, Case):
         return _compare_shader(subject, device)
     return _compare_model(subject, device)
@@ -61,7 +61,7 @@ def compare(subject: Subject, device: vkops.Device) -> Difference | None:
 
 def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
     report = case.check()
-    check_end(report.findings)  # which no device should run
+    check_end(report.findings)  # no device should run an endless loop
     for finding in report.findings if case.shader.uses_addresses else ():
         if finding.kind == "out of bounds":
             raise ModelError(str(finding))
@@ -81,7 +81,7 @@ def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
 def _on_device(
     case: Case, device: vkops.Device
 ) -> Iterator[tuple[str, Block | None, npt.NDArray[Any]]]:
-    """Run a shader on a device, and yield what it can store to, with the names of results."""
+    """Run a shader on a device; yield each result with the block or tensor that it is stored to."""
     compiled, memory = device.compile_shader(case.shader), case.memory()
     resources: dict[str, Any] = {name: device.tensor(array) for name, array in case.tensors.items()}
     tensor_memory = memory[PLACE]
@@ -106,7 +106,7 @@ def _on_device(
 def _bound(
     block: Block, argument: Argument, data: Bytes, device: vkops.Device, moved: Mapping[int, int]
 ) -> Any:
-    """Return what a shader is bound to on a device for an argument and its bytes."""
+    """Return the value to bind on a device for an argument and its bytes."""
     if not isinstance(argument, OpaqueArgument):
         buffer = device.buffer(round_up(len(data), 4))
         buffer.write(_with_addresses(data.tobytes(), moved).ljust(buffer.nbytes, b"\0"))
@@ -127,7 +127,7 @@ def _bound(
 
 
 def _with_addresses(data: bytes, moved: Mapping[int, int]) -> bytes:
-    """Return values with addresses of a device in place of those of the interpreter."""
+    """Return values in which addresses of the interpreter are replaced by those of a device."""
     words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
     for old, new in moved.items():
         words = np.where(words == old, np.uint64(new), words)
@@ -168,9 +168,9 @@ def _compare_model(model: Prepared | OnnxFile, device: vkops.Device) -> Differen
 def _first_difference(
     one: OutputArray, other: OutputArray, tolerance: results.Tolerance
 ) -> results.NumberDifference | None:
-    """Return the first element of which a bit differs, or a character of a string.
+    """Return the first element that differs in a bit, or the first string that differs.
 
-    Numbers of a block differ as ``differences`` says.
+    Numbers of a block are compared by ``differences``.
     """
     a, b = one.array, other.array
     if one.block is not None:
@@ -192,7 +192,7 @@ def _difference(
     findings: Sequence[Finding],
     device: vkops.Device,
 ) -> Difference | None:
-    """Describe the first difference of results with a name, in the interpreter's array."""
+    """Describe the first difference of named results; the array is the interpreter's."""
     for name, array, difference in pairs:
         if difference is not None:
             traced = trace(Element(name, difference.at, array.itemsize))

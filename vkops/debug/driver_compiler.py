@@ -1,4 +1,4 @@
-"""The compiler of Mesa's driver for AMD GPUs, which needs no GPU: what it makes of shaders."""
+"""Statistics and machine code of shaders from Mesa's compiler for AMD GPUs, which needs no GPU."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SECONDS = 120
 _NBYTES = 8 << 30
 
 FAMILIES = ("polaris10", "vega10", "navi10", "navi14", "navi21", "navi31", "navi33")
-"""Some of the families that the driver knows, by Mesa's names for them."""
+"""Some of the GPU families that the driver supports, with Mesa's names."""
 
 _OLD_NAMES = {"navi31": "gfx1100", "navi32": "gfx1101", "navi33": "gfx1102"}
-"""The names before Mesa 23."""
+"""The names before Mesa 23, by the present names."""
 
-# Runs in a process of its own: the driver ends its process if it does not know a family.
+# Runs in a process of its own: for an unknown family, the driver ends its process.
 _CHILD = """
 import base64, json, sys
 from vkops.gpu.adapters.kompute import load_native
@@ -48,14 +48,14 @@ for line in sys.stdin:
 
 
 class CompiledProgram(NamedTuple):
-    """A compiled shader: figures such as registers, and the machine code."""
+    """A compiled shader: statistics such as registers, and the machine code."""
 
     figures: Mapping[str, float]
     machine_code: str
 
 
 class Compilation(NamedTuple):
-    """The programs of shaders on one GPU, and the driver that made them."""
+    """The compiled programs of shaders for one GPU, and the driver that compiled them."""
 
     gpu: str
     driver: str

@@ -1,4 +1,4 @@
-"""Expressions of a shader's variables, in a debugger: their values, and texts of these."""
+"""Expressions of a shader's variables in a debugger: their values, and the values as text."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import numpy as np
 
 from vkops.interpreter.recorder import ALONE
 from vkops.interpreter.values import Numbers, Pointer, SourceLine
-from vkops.shaders.layout import Array, Number, Struct
+from vkops.shaders.layout import ArrayType, ScalarType, StructType
 
 _SHOWN = 200
-"""Elements of an array that are printed."""
+"""The number of elements of an array that are printed."""
 
 FORMATS: Mapping[str, Callable[[Any], str]] = {
     "": lambda number: str(number).lower(), "x": hex, "t": bin, "u": str, "d": str, "f": str,
 }  # fmt: skip
-"""How numbers are printed, by the letter of ``print/x`` and so on, which reads the bits anew."""
+"""The formats of numbers, by the letter of ``print/x`` and so on, which reinterprets the bits."""
 
 _NAME = re.compile(r"(?:^|(?<=[-+*/%(\[<>=!&|~^]))\s*%(\d+)|\b[A-Za-z_]\w*")
 _OF_C = (
@@ -36,7 +36,7 @@ _ERRORS = (
     SyntaxError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError,
     MemoryError,
 )  # fmt: skip
-"""Those of Python for texts that are no expressions, and operators on what they do not take."""
+"""The errors that Python raises for invalid expressions and for operands of wrong types."""
 
 
 def _quotient(a: Any, b: Any) -> Any:
@@ -69,7 +69,7 @@ def refuse(message: str) -> NoReturn:
 
 
 class Context:
-    """The variables that expressions can name, in the scopes from the innermost on, at a stop."""
+    """The variables that expressions can name at a stop; the innermost scope comes first."""
 
     def __init__(
         self, names: Mapping[tuple[int, ...], str], stop: int, *scopes: Mapping[int, Pointer]
@@ -77,9 +77,9 @@ class Context:
         self._names, self._stop, self._scopes = names, stop, scopes
 
     def named(self, variables: Mapping[int, Pointer]) -> dict[str, Pointer]:
-        """Return variables by name; the members of a block without a name.
+        """Return variables by name; members of a block without a name are variables, too.
 
-        Of several with a name, such as those of two loops, it is the one that was written last.
+        If several variables have a name, as in two loops, it is the one that was written last.
         """
         newest: dict[str, Pointer] = {}
         for id_, pointer in variables.items():
@@ -93,7 +93,7 @@ class Context:
         return newest
 
     def value(self, text: str) -> Any:
-        """Return the value of an expression: a pointer to a variable or to a part, or numbers."""
+        """Return the value of an expression: numbers, or a pointer to a variable or a part."""
         named = _NAME.sub(lambda m: f"p{m[1]}" if m[1] else f"v_{m[0]}", text.strip())
         for pattern, python in _OF_C:
             named = re.sub(pattern, python, named)
@@ -124,7 +124,7 @@ class Context:
         raise SyntaxError
 
     def _member(self, whole: Any, name: str) -> Any:
-        """Return a member of a structure, or the components of a vector that letters choose."""
+        """Return a member of a structure, or the components of a vector that letters select."""
         letters = next((each for each in _COMPONENTS if {*name} <= {*each}), "")
         is_memory = isinstance(whole, Pointer)
         is_vector = not is_memory or getattr(whole.type, "form", "") == "vector"
@@ -142,7 +142,7 @@ class Context:
         return self.numbers(self._value(node))
 
     def _applied(self, op: ast.AST, *nodes: ast.AST) -> Any:
-        """Return the result of an operator; numbers of the text have the type of the others."""
+        """Return an operator's result; literal numbers get the type of the other operands."""
         numbers = [*map(self._number_of, nodes)]
         types = [number.dtype for number in numbers if hasattr(number, "dtype")]
         for n, number in enumerate(numbers):
@@ -160,10 +160,10 @@ class Context:
         return refuse(f'No symbol "{name}" in current context.')
 
     def numbers(self, value: Any) -> Any:
-        """Return the number or the vector that a pointer points to; other values as they are."""
+        """Return the number or vector that a pointer points to; return other values unchanged."""
         if not isinstance(value, Pointer):
             return value
-        if not isinstance(value.type, Number) and getattr(value.type, "form", "") != "vector":
+        if not isinstance(value.type, ScalarType) and getattr(value.type, "form", "") != "vector":
             refuse("a structure or an array is no number")
         numbers = self._load(value)
         if numbers.missing is not None:
@@ -176,15 +176,19 @@ class Context:
         return numbers
 
     def text(self, value: Any, form: str = "") -> str:
-        """Return a value as gdb prints it, up to 200 numbers."""
+        """Return a value as gdb prints it, with up to 200 numbers."""
         left = _SHOWN
 
         def text(part: Any) -> str:
             nonlocal left
-            if isinstance(part, Pointer) and isinstance(part.type, Number):
+            if isinstance(part, Pointer) and isinstance(part.type, ScalarType):
                 numbers = self._load(part)
                 part = None if numbers.missing is not None else numbers.array[0]
-            if isinstance(part, Pointer) and isinstance(part.type, Struct) and part.type.unnamed:
+            if (
+                isinstance(part, Pointer)
+                and isinstance(part.type, StructType)
+                and part.type.unnamed
+            ):
                 return text(_part(part, part.type.unnamed.name))
             if not isinstance(part, Pointer):
                 left -= 1
@@ -194,7 +198,7 @@ class Context:
                 if left <= 0:
                     texts.append("...")
                     break
-                name = f"{key} = " if isinstance(part.type, Struct) else ""
+                name = f"{key} = " if isinstance(part.type, StructType) else ""
                 texts.append(name + text(_part(part, key)))
             return f"{{{', '.join(texts)}}}"
 
@@ -214,11 +218,11 @@ def _formatted(numbers: Any, form: str) -> str:
 
 
 def _keys(whole: Pointer) -> Sequence[Any]:
-    """Return the names of members, or the indices of elements that an array or its buffer has."""
+    """Return the names of members, or the indices of the elements of an array."""
     type_ = whole.type
-    if isinstance(type_, Struct):
+    if isinstance(type_, StructType):
         return [member.name for member in type_.members]
-    if not isinstance(type_, Array):
+    if not isinstance(type_, ArrayType):
         return ()
     left = whole.variable.nbytes - int(whole.offset)
     return range(max(left, 0) // type_.stride if type_.count is None else type_.count)
@@ -227,13 +231,13 @@ def _keys(whole: Pointer) -> Sequence[Any]:
 def _part(whole: Pointer, key: Any) -> Pointer:
     """Return a member by its name, or an element by its index."""
     type_, keys = whole.type, _keys(whole)
-    if isinstance(type_, Struct) and type_.unnamed and key not in keys:
+    if isinstance(type_, StructType) and type_.unnamed and key not in keys:
         return _part(_part(whole, type_.unnamed.name), key)
     if key not in keys:
         limit = f"0 to {len(keys) - 1}" if isinstance(keys, range) else " or ".join(keys)
         refuse(f"got {key}, must be {limit}" if keys else f"got {key}, but a number has no parts")
-    if isinstance(type_, Struct):
+    if isinstance(type_, StructType):
         member = type_.members[keys.index(key)]
         return Pointer(whole.variable, member.type, whole.offset + member.offset)
-    assert isinstance(type_, Array)
+    assert isinstance(type_, ArrayType)
     return Pointer(whole.variable, type_.element, whole.offset + key * type_.stride)

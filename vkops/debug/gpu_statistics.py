@@ -1,4 +1,4 @@
-"""Figures of shaders on GPUs, as tables, and compared with those of before."""
+"""Statistics of shaders on GPUs, as tables, and compared with earlier ones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from vkops.errors import ModelError
 from vkops.system.output_files import write_output
 
 Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""By GPU, by shader and by name."""
+"""Statistics by GPU, by shader and by name."""
 
 TOLERANCE = 1.05
-"""How much worse a figure may become."""
+"""The factor by which a statistic may get worse."""
 
 COLUMNS = {
     "VGPRs": "VGPRs",
@@ -34,10 +34,10 @@ COLUMNS = {
     "Latency": "Latency",
     "Inverse Throughput": "Inverse\nthrough-\nput",
 }
-"""The headings of the figures, by Mesa's names for them; versions before 24 have fewer."""
+"""The headings of the statistics, by Mesa's names; versions before 24 have fewer."""
 
 COMPARED = (*COLUMNS, "Branches")
-"""The figures that ``changes`` looks at."""
+"""The statistics that ``changes`` compares."""
 
 _ONLY_IF_THERE_ARE_SOME = ("Spilled SGPRs", "LDS size", "Scratch size")
 
@@ -45,7 +45,7 @@ _BETTER_IF_MORE = ("Subgroups per SIMD",)
 
 
 def table(title: str, shaders: Mapping[str, Mapping[str, float]]) -> Table:
-    """Return a table of shaders with their figures."""
+    """Return a table of shaders with their statistics."""
     names = []
     for name in COLUMNS:
         values = [figures[name] for figures in shaders.values() if name in figures]
@@ -61,7 +61,7 @@ def table(title: str, shaders: Mapping[str, Mapping[str, float]]) -> Table:
 
 
 class Change(NamedTuple):
-    """A figure that has changed."""
+    """A statistic that has changed."""
 
     gpu: str
     shader: str
@@ -71,14 +71,14 @@ class Change(NamedTuple):
 
     @property
     def is_worse(self) -> bool:
-        """Whether it is worse by more than TOLERANCE."""
+        """Whether it has become worse by more than TOLERANCE."""
         if self.figure in _BETTER_IF_MORE:
             return self.after * TOLERANCE < self.before
         return self.after > self.before * TOLERANCE
 
 
 def changes(before: Figures, after: Figures) -> Iterator[Change]:
-    """Yield the figures of the same shader on the same GPU that are not the same."""
+    """Yield the statistics that differ for the same shader on the same GPU."""
     for gpu, shaders in after.items():
         for shader, figures in shaders.items():
             known = before.get(gpu, {}).get(shader, {})
@@ -88,7 +88,7 @@ def changes(before: Figures, after: Figures) -> Iterator[Change]:
 
 
 def table_of_changes(changes: Sequence[Change]) -> Table:
-    """Return a table of figures that have changed."""
+    """Return a table of statistics that have changed."""
     rows = (
         (*each[:3], f"{each.before:,.0f}", f"{each.after:,.0f}", "worse" if each.is_worse else "")
         for each in changes
@@ -97,12 +97,12 @@ def table_of_changes(changes: Sequence[Change]) -> Table:
 
 
 def write(path: Path, figures: Figures) -> None:
-    """Write figures to a file, for ``read``."""
+    """Write statistics to a file, for ``read``."""
     write_output(path, [json.dumps(figures, indent=1).encode()])
 
 
 def read(path: Path) -> Figures:
-    """Return the figures in a file."""
+    """Return the statistics in a file."""
     try:
         return {
             gpu: {

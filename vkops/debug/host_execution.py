@@ -1,4 +1,4 @@
-"""Models on arrays: the interpreter runs kernels and shaders in place of a device."""
+"""Models on arrays: the interpreter runs kernels and shaders instead of a device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vkops.gpu.kernels.encoding import GPU, Tuning
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
 from vkops.models.descriptors import with_dml_names
 from vkops.models.initial_values import dtype_of
-from vkops.models.model import Bound, Execution, OutputArray, Prepared
+from vkops.models.model import CheckedDispatch, Execution, OutputArray, Prepared
 from vkops.models.onnx import OnnxFile, output_arrays
 from vkops.models.shader import GROUPS_NBYTES
 from vkops.models.target import Target, allocate
@@ -44,13 +44,13 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(eq=False)
 class HostHeap:
-    """Memory that stands for a heap of a device."""
+    """An array that stands for a heap of a device."""
 
     data: Bytes
 
     @classmethod
     def of(cls, nbytes: int) -> HostHeap:
-        """Return zeros: whole vectors, as kernels may read the rest of the last one."""
+        """Return zeros, rounded up to whole vectors: kernels may read the rest of the last one."""
         try:
             return cls(np.zeros(round_up(max(nbytes, 1), VECTOR), np.uint8))
         except (MemoryError, ValueError) as error:
@@ -59,21 +59,21 @@ class HostHeap:
 
     @property
     def nbytes(self) -> int:
-        """Its size."""
+        """The size in bytes."""
         return self.data.size
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        """Return some of the bytes."""
+        """Return bytes from an offset on."""
         return self.data[offset : offset + nbytes].tobytes()
 
     def write(self, data: bytes | npt.NDArray[Any], offset: int = 0) -> None:
-        """Replace some of the bytes."""
+        """Replace bytes from an offset on."""
         source = np.frombuffer(data, np.uint8)
         self.data[offset : offset + source.size] = source
 
     @classmethod
     def holding(cls, array: npt.NDArray[Any]) -> Extent:
-        """Return memory with the elements of an array."""
+        """Return an extent of a new heap with the elements of an array."""
         data = packed_bytes(array)
         heap = cls.of(data.size)
         heap.data[: data.size] = data
@@ -82,9 +82,9 @@ class HostHeap:
 
 @dataclass(frozen=True)
 class ShaderRun:
-    """A dispatch of a shader; ``arrays`` are what its blocks are bound to, and get the results.
+    """A dispatch of a shader; ``arrays`` are the bindings of its blocks, and get the results.
 
-    Those of blocks have bytes; those of images have texels, and may be in a pair with a sampler.
+    Arrays of blocks have bytes. Arrays of images have texels, and may be in a pair with a sampler.
     """
 
     shader: Shader
@@ -94,21 +94,21 @@ class ShaderRun:
 
     @cached_property
     def case(self) -> Case:
-        """The shader with its arrays, as the interpreter runs it."""
+        """The shader with its arrays, as a ``Case``."""
         return Case.of(self.shader, self.arrays, self.groups, push=self.push)
 
     def runs(self) -> Iterator[tuple[None, ShaderRun]]:
-        """Yield it, as ``PlanRun.runs`` yields kernels."""
+        """Yield this run, as ``PlanRun.runs`` yields kernels."""
         yield None, self
 
     def run(self) -> None:
-        """Run it, and store the results."""
+        """Run the shader, and store the results."""
         _, memory = self.case.run()
         check_end(self.case.findings)
         self._store(self.case.results(memory))
 
     def check(self, observers: Sequence[Observer] = ()) -> Report:
-        """Check it as ``Case.check``, and store the results."""
+        """Check the shader as ``Case.check`` does, and store the results."""
         report = self.case.check(observers)
         self._store(report.buffers)
         return report
@@ -132,13 +132,13 @@ def kernel_run(dispatch: Dispatch) -> ShaderRun:
 
 @functools.cache
 def _kernel(name: str, aligned: bool, folder: Path) -> Shader:
-    """Return a kernel of vkops from its folder of sources, with its source lines."""
+    """Return a kernel of vkops, compiled from its folder of sources with source lines."""
     spirv = shaders.VARIANTS[name].compile(debug=True)
     return shaders.load(shaders.for_records(spirv, aligned=aligned), name=name)
 
 
 class PlanOutput(NamedTuple):
-    """A tensor of a plan that is an output; strides count elements."""
+    """A tensor of a plan that is an output; its strides count elements."""
 
     number: int
     sizes: Ints
@@ -148,9 +148,9 @@ class PlanOutput(NamedTuple):
 
 @dataclass(frozen=True)
 class PlanRun:
-    """Plans that run one after the other on tensors by number, which have ``names``.
+    """Plans that run one after the other on numbered tensors; ``names`` are the tensors' names.
 
-    ``strings`` are those that handles in tensors of strings stand for.
+    ``strings`` are the strings that handles in tensors of strings refer to.
     """
 
     steps: Sequence[Step]
@@ -161,7 +161,7 @@ class PlanRun:
     strings: Sequence[str] = ()
 
     def results(self) -> Iterator[tuple[str, PlanOutput, npt.NDArray[Any]]]:
-        """Yield the outputs, each as a flat array with the elements between its own."""
+        """Yield the outputs, each as a flat array that includes the memory between its elements."""
         for name, output in self.outputs.items():
             heap, start, nbytes = self.tensors[output.number]
             whole = nbytes // output.dtype.itemsize * output.dtype.itemsize
@@ -173,7 +173,7 @@ class PlanRun:
                 yield name, output, data.view(output.dtype)
 
     def runs(self) -> Iterator[tuple[Step, ShaderRun]]:
-        """Yield the runs of kernels in their order; each must be run before the next."""
+        """Yield the runs of kernels in order; each must be run before the next one is requested."""
         for step in self.steps:
             for number, output in zip(step.makes, step.plan.outputs, strict=True):
                 scratch = Extent(HostHeap.of(output.nbytes), 0, output.nbytes)
@@ -183,9 +183,9 @@ class PlanRun:
             )
             in_place = {r.resource for (r,) in read for (m,) in written if r.overlaps(m)}
             for dispatch in EncodedPlan(step.plan, self.tuning).bind(read, written):
-                assert isinstance(dispatch, Dispatch)  # the tuning has no copies
-                # For a constant, a kernel reads the start of any heap, and does not use the value:
-                # in a heap that it writes, that would be a data race.
+                assert isinstance(dispatch, Dispatch)  # with this tuning there are no copies
+                # For a constant, a kernel reads the start of any heap, and ignores the value. If it
+                # also writes this heap, the read would be reported as a data race.
                 heaps: Sequence[Any] = dispatch.sources
                 sources: Any = tuple(h if h in in_place else HostHeap(h.data.copy()) for h in heaps)
                 yield step, kernel_run(replace(dispatch, sources=sources))
@@ -198,7 +198,7 @@ def execute(work: PlanRun | ShaderRun) -> None:
 
 
 class HostTarget:
-    """Arrays, and the interpreter for what is dispatched; ``execute`` runs a dispatch."""
+    """A target of arrays, on which the interpreter runs dispatches; ``execute`` runs a dispatch."""
 
     def __init__(self, tuning: Tuning = GPU) -> None:
         self.tuning: Tuning = replace(tuning, copies=SHADERS)
@@ -242,7 +242,7 @@ class HostTarget:
     def _bound_shader(
         self, shader: Shader, buffers: Mapping[str, Any], groups: Any, push: Any
     ) -> Run:
-        views = dict[_Binding, Bytes]()  # the same array for the same bytes
+        views = dict[_Binding, Bytes]()  # equal bytes must get the same array
 
         def array(bound: Any) -> Any:
             if isinstance(bound, list):
@@ -301,7 +301,7 @@ def _operator_plans(
 def _onnx_plans(
     model: Model, lowering: Lowering, inputs: Mapping[str, Any], tuning: Tuning
 ) -> PlanRun:
-    """Return the plans on copies of the inputs."""
+    """Return the plans of an ONNX model, on copies of the inputs."""
     from vkops.onnx.element_types import STRING
     from vkops.onnx.lowering import LoweredTensor, string_handles, tensors_of
 
@@ -324,11 +324,11 @@ def _onnx_plans(
 
 
 Subject = Case | Prepared | OnnxFile
-"""A shader with all that it is run with, or a model."""
+"""A shader with all its arguments, or a model."""
 
 
 class ModelDispatch(NamedTuple):
-    """A dispatch of a model: its name, which is empty in a file of its own, and how to run it.
+    """A dispatch of a model: its name, which is empty for a lone ONNX file, and how to run it.
 
     The outputs that ``run`` returns are read when they are iterated over.
     """
@@ -339,7 +339,7 @@ class ModelDispatch(NamedTuple):
 
 
 def dispatches(model: Prepared | OnnxFile, target: Target) -> list[ModelDispatch]:
-    """Return the dispatches of a model on a target, which must run in their order."""
+    """Return the dispatches of a model on a target; they must run in this order."""
     if isinstance(model, OnnxFile):
         file = model
 
@@ -350,17 +350,17 @@ def dispatches(model: Prepared | OnnxFile, target: Target) -> list[ModelDispatch
         return [ModelDispatch("", run_file, {})]
     execution = Execution(model, target)
 
-    def run(bound: Bound) -> Iterator[OutputArray]:
-        execution.ready(bound)(None)
-        return bound.dispatchable.outputs(bound, execution)
+    def run(dispatch: CheckedDispatch) -> Iterator[OutputArray]:
+        execution.bind(dispatch)(None)
+        return dispatch.dispatchable.outputs(dispatch, execution)
 
     return [
         ModelDispatch(
-            f"dispatch {number}, '{bound.dispatchable.name}'",
-            functools.partial(run, bound),
-            getattr(bound.dispatchable, "samplers", {}),  # of a shader
+            f"dispatch {number}, '{dispatch.dispatchable.name}'",
+            functools.partial(run, dispatch),
+            getattr(dispatch.dispatchable, "samplers", {}),  # only shaders have samplers
         )
-        for number, bound in enumerate(model.dispatches, 1)
+        for number, dispatch in enumerate(model.dispatches, 1)
     ]
 
 

@@ -1,6 +1,6 @@
 """Run a program under the Khronos validation layer, and collect the layer's messages.
 
-``validate`` is for ``vkops debug validate``: any message is a failure.
+``validate`` is for ``vkops debug validate``: any message counts as a failure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NOISE = "Validation Layer Info - Logging validation error to "
 class Outcome:
     """The exit status of a program, as in ``subprocess``, and the layer's messages in order.
 
-    There are none if the program failed before it created a Vulkan instance.
+    There are no messages if the program failed before it created a Vulkan instance.
     """
 
     returncode: int
@@ -49,7 +49,7 @@ class Outcome:
 
 
 def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}) -> Outcome:
-    """Run a program, and those that it starts, with the layer's settings in a file of that name."""
+    """Run a program, and the programs that it starts, with the layer's settings in a named file."""
     with ExitStack() as stack:
         adapter.validation_version()
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="vkops-")))
@@ -59,7 +59,7 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
         except OSError as error:
             raise DeviceError(f"no messages of the validation layer: {error}") from error
         settings_path = write_settings(settings, path)
-        # The first layer is the nearest to the program, and checks against what others report.
+        # The first layer is the nearest to the program; it checks values that the others report.
         layers = filter(None, [adapter.VALIDATION_LAYER, os.environ.get(adapter.LAYERS)])
         layer_variables = {
             adapter.LAYERS: os.pathsep.join(layers),
@@ -81,7 +81,7 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
                     if not line.startswith(_NOISE):  # version 1.4 prints the name of its log
                         sys.stdout.write(line)
                         sys.stdout.flush()
-            except SystemExit:  # while the terminal sends an interrupt to all
+            except SystemExit:  # the terminal interrupts all processes
                 process.terminate()
                 raise
     messages = tuple(parse(b"".join(received).decode(errors="replace")))
@@ -92,7 +92,7 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
 
 
 class Known(NamedTuple):
-    """A warning that is no failure: its id, a part of its text, and the reason."""
+    """A warning that does not count as a failure: its id, a part of its text, and the reason."""
 
     id: str
     part: str
@@ -138,7 +138,7 @@ class Verdict:
 
 
 def validate(command: Sequence[str]) -> Verdict:
-    """Run a program, and those it starts, with all checks of the layer."""
+    """Run a program, and the programs that it starts, with all checks of the layer."""
     outcome = run(command, "validate")
     unexpected: list[Message] = []
     known: Counter[Known] = Counter()
@@ -161,7 +161,7 @@ def validate(command: Sequence[str]) -> Verdict:
 
 
 def printed(messages: Sequence[Message]) -> Table:
-    """Make a table of the texts that shaders print, without columns that would be empty."""
+    """Return a table of the texts that shaders print, without empty columns."""
     columns = {
         "Dispatch": [message.dispatch for message in messages],
         "Invocation": [_invocation(message) for message in messages],
@@ -176,7 +176,7 @@ def printed(messages: Sequence[Message]) -> Table:
 
 
 def faults(messages: Sequence[Message]) -> Iterator[RenderableType]:
-    """Describe messages, once if they differ only in handles and invocations."""
+    """Describe messages; those that differ only in handles and invocations are described once."""
     alike: dict[tuple[str, ...], list[Message]] = {}
     for message in messages:
         key = (message.severity, message.id, message.dispatch, message.location)

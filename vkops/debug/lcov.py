@@ -1,4 +1,4 @@
-"""Coverage in LCOV's format, which geninfo writes and genhtml reads: tracefiles."""
+"""Coverage in the format of LCOV: tracefiles, which geninfo writes and genhtml reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vkops.interpreter.coverage import FileCoverage, Way
 from vkops.system.files import read_regular
 
 MAX_BYTES = 256 << 20
-"""Bytes of a tracefile that is read."""
+"""The maximum size in bytes of a tracefile that is read."""
 
 _NUMBER = r"(\d{1,18})"
 _FORMS = {
@@ -29,12 +29,12 @@ _TOTALS = ("", "TN", "VER", "FNF", "FNH", "BRF", "BRH", "LF", "LH", "MCDC", "MCF
 
 
 def records(files: Mapping[str, FileCoverage]) -> Iterator[str]:
-    """Yield the lines of a tracefile about files, by their paths."""
+    """Yield the lines of a tracefile for files, by their paths."""
     yield "TN:"
     for path, file in sorted(files.items()):
         yield f"SF:{path}"
         named = Counter(name for _, name in file.functions)
-        # The names of a file must differ.
+        # The names of functions must differ in a file.
         functions = {
             f"{name}:{line}" if named[name] > 1 else name: (line, count)
             for (line, name), count in sorted(file.functions.items())
@@ -56,14 +56,14 @@ def records(files: Mapping[str, FileCoverage]) -> Iterator[str]:
 
 
 def _totals(tag: str, counts: Iterable[int]) -> Iterator[str]:
-    """Yield how many parts there are, and how many of them ran."""
+    """Yield the number of parts, and the number of parts that ran."""
     have_run = [count > 0 for count in counts]
     yield f"{tag}F:{len(have_run)}"
     yield f"{tag}H:{sum(have_run)}"
 
 
 def read(path: Path) -> dict[str, FileCoverage]:
-    """Read a tracefile, also one of another tool, and add its records of the same file.
+    """Read a tracefile, which another tool may have written; records of the same file are added.
 
     Raises:
         ModelError: it cannot be read, or it is not a tracefile.
@@ -94,10 +94,10 @@ def read(path: Path) -> dict[str, FileCoverage]:
 
 
 def _file(lines: Iterable[tuple[str, tuple[str, ...]]]) -> FileCoverage:
-    """Return what the lines of a record say: the tag of each, and its fields."""
+    """Return the coverage of a file from the lines of its record, each with a tag and fields."""
     file = FileCoverage()
     branches: dict[tuple[int, str], list[Way]] = {}
-    begins: dict[str, int] = {}  # lines of functions by their names, or by their numbers
+    begins: dict[str, int] = {}  # first lines of functions by name or number
     calls: dict[str, tuple[str, int]] = {}
     for tag, fields in lines:
         if tag == "DA":

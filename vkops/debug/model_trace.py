@@ -1,4 +1,4 @@
-"""An element of an output of a model: the region of the plan, the kernel and its store."""
+"""The origin of an element of a model's output: region of the plan, kernel and store."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from vkops.plan.region import Fill, Read, Region
 from vkops.plan.view import Ints, View
 
 MAX_INVOCATIONS = 64
-"""Invocations whose values are followed."""
+"""The number of invocations whose values are recorded."""
 
 MAX_RUNS = 8
-"""Runs of the shader: each also follows the invocations whose values the last one has read."""
+"""The number of runs; each one also records the invocations that the last one read from."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Where an element of an output comes from.
+    """The origin of an element of an output.
 
     Attributes:
         name: its first number, in the last kernel or shader that stored it; "" if none did.
@@ -51,17 +51,17 @@ class Trace:
 
     @property
     def differs(self) -> bool:
-        """Whether a kernel did something else than the plan says."""
+        """Whether the kernel did something else than the plan says."""
         return bool(self.expected) and self.stored not in self.expected
 
     @property
     def verdict(self) -> str:
-        """The sentence that says how the kernel differs from the plan, if it does."""
+        """A sentence that says how the kernel differs from the plan; empty if it does not."""
         expected = " or ".join(each.hex(" ") for each in self.expected[:2])
         return f"The kernel differs from the plan: got {self.stored.hex(' ')}, must be {expected}"
 
     def text(self, rows: int) -> str:
-        """Describe it, with so many lines of the shader at most."""
+        """Describe the trace, with at most ``rows`` lines of the shader."""
         lines = [*(f"{name}: {text}" for name, text in self.facts), *map(str, self.lines[:rows])]
         if self.name and not self.lines:
             lines.append(f"{self.name} = {self.value}, which no invocation stored")
@@ -71,7 +71,7 @@ class Trace:
 
 
 def trace_shader(case: Case, element: Element) -> Trace:
-    """Run a shader, and follow a number of a block, an image or a tensor."""
+    """Run a shader, and trace a number of a block, an image or a tensor."""
     watched: set[int] = set()
     runs = 0
     while True:
@@ -97,8 +97,8 @@ def trace_shader(case: Case, element: Element) -> Trace:
 def traced(subject: Subject, dispatch: int, output: str, index: Ints) -> Trace:
     """Trace an element of a shader, of a DxDispatch model, or of an ONNX model with its inputs.
 
-    Dispatches are counted from 1. ``output`` is the name of a tensor or of a block; ``""`` is the
-    only one. ``index`` has a number for each dimension of a tensor, or one for a block.
+    Dispatches are counted from 1. ``output`` is the name of a tensor or of a block; ``""`` means
+    the only one. ``index`` has a number for each dimension of a tensor, or one for a block.
     """
     if isinstance(subject, Case):
         return trace_shader(subject, number_of(subject, output, index))
@@ -106,7 +106,7 @@ def traced(subject: Subject, dispatch: int, output: str, index: Ints) -> Trace:
 
 
 class Element(NamedTuple):
-    """Bytes of a tensor or of a block, by its name."""
+    """Bytes of a tensor or of a block; ``output`` is its name."""
 
     output: str
     offset: int
@@ -142,7 +142,7 @@ def trace_dispatch(
 
 
 def trace_plans(run: PlanRun, element: Element) -> Trace:
-    """Run plans, and trace an element that one of them makes."""
+    """Run plans, and trace an element that one of them writes."""
     number = run.outputs[element.output].number
     steps = [step for step in run.steps if number in step.makes]
     if not steps:
@@ -172,9 +172,9 @@ def trace_plans(run: PlanRun, element: Element) -> Trace:
 def _planned(
     run: PlanRun, step: Step, number: int, element: Element
 ) -> tuple[list[tuple[str, str]], list[bytes]]:
-    """Return the region that writes an element and what it reads, and the bytes that it can store.
+    """Return facts about the region that writes an element, and the bytes that it can store.
 
-    Of several elements that are scattered to it, any may be the last.
+    If several elements are scattered to one place, any of them may be stored.
     """
     size = step.plan.element_size
     regions = step.plan.outputs[step.makes.index(number)].regions
@@ -207,7 +207,7 @@ def _planned(
 def _sources(region: Region, at: int, inputs: Sequence[Bytes]) -> list[int]:
     """Return the elements of its input that a region copies to element ``at`` of an output.
 
-    There is one at most, unless the region scatters.
+    There is at most one, unless the region scatters.
     """
     if region.indices is None:
         sources, chosen = _elements(region.source_view), _elements(region.target) == at
@@ -219,7 +219,7 @@ def _sources(region: Region, at: int, inputs: Sequence[Bytes]) -> list[int]:
 
 
 def _elements(view: View) -> Any:
-    """Return the number of each element of a view."""
+    """Return the element number of each element of a view."""
     axes = zip(view.sizes, view.strides, strict=True)
     steps = (np.arange(size) * stride for size, stride in axes)
     return reduce(np.add.outer, steps, np.array(view.offset))
@@ -239,7 +239,7 @@ def _text(region: Region) -> str:
 
 
 def _element(work: PlanRun | ShaderRun, output: str, index: Ints) -> Element:
-    """Return an element of an output of a dispatch; arguments and errors as ``traced``."""
+    """Return an element of an output of a dispatch; for arguments and errors see ``traced``."""
     if isinstance(work, ShaderRun):
         return number_of(work.case, output, index)
     name = _only(output, list(work.outputs))
@@ -250,9 +250,9 @@ def _element(work: PlanRun | ShaderRun, output: str, index: Ints) -> Element:
 
 
 def number_of(case: Case, output: str, index: Ints) -> Element:
-    """Return a number of a block that a shader writes; ``""`` is the only block.
+    """Return a number of a block that a shader writes; ``""`` means the only block.
 
-    Numbers of a block that has several types are words of 32 bits.
+    A block with several types counts as 32-bit words.
     """
     stored = case.stored(case.memory())
     name = _only(output, [name for name, each in stored.items() if not each.is_readonly])
@@ -262,7 +262,7 @@ def number_of(case: Case, output: str, index: Ints) -> Element:
 
 
 def _only(output: str, names: Sequence[str]) -> str:
-    """Return the name of an output, which may be left out if there is only one."""
+    """Return the name of an output; it may be omitted if there is only one."""
     if output in names or (not output and len(names) == 1):
         return output or names[0]
     if not names:

@@ -1,4 +1,4 @@
-"""``vkops debug printf``: the texts that shaders print with debugPrintfEXT."""
+"""``vkops debug printf``: collects the texts that shaders print with debugPrintfEXT."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Printed:
 def printf(command: Sequence[str], *, kernels: bool = False, source: str = "") -> Printed:
     """Run a program, and collect the texts that its shaders print.
 
-    With ``kernels``, the kernels of vkops print, too. ``source`` is the shader that is run, if any.
+    With ``kernels``, the kernels of vkops also print. ``source`` is the shader to run, if any.
     """
     variables = {KERNEL_DEFINES: "DEBUG_PRINTF", COPY: "shader"} if kernels else {}
     outcome = layer.run(command, "printf", variables)
@@ -47,7 +47,7 @@ def printf(command: Sequence[str], *, kernels: bool = False, source: str = "") -
 
 # -- lines -----------------------------------------------------------------------------------------
 
-# Comments and macros come first, as a call in one of them prints nothing.
+# Comments and macros come first, because a call in them does not print.
 _CALL = re.compile(
     r"//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\r?\n)*[^\n]*"
     r'|\bdebugPrintfEXT\s*\(\s*"(?P<format>(?:[^"\\]|\\.)*)"',
@@ -66,11 +66,11 @@ class _Call(NamedTuple):
 
 
 def _with_lines(messages: Sequence[Message], source: str) -> Iterator[Message]:
-    """Replace lines that are not exact, and those of texts without a file, by those of the calls.
+    """Replace inexact lines, and lines of texts without a file, by the lines of the calls.
 
-    The layer may name a statement shortly after the call, which can be in another file. Calls are
-    identified by the text that they print, and those that print the same by the order of their
-    instructions, if none is in a macro.
+    The layer may name a statement shortly after the call, which can be in another file. A call is
+    identified by the text that it prints. Calls with the same text are identified by the order of
+    their instructions, if none is in a macro.
     """
     # A call is identified by its instruction and the location that the layer names.
     keys = [(m.instruction, m.file, m.line) for m in messages]

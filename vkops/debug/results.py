@@ -1,4 +1,4 @@
-"""Results of shaders as numbers of the types that blocks declare, and where two of them differ."""
+"""Results of shaders as numbers of the types that blocks declare, and comparisons of results."""
 
 from __future__ import annotations
 
@@ -9,43 +9,42 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.operations import stored_dtype
-from vkops.shaders.layout import Array, Number, leaves
+from vkops.shaders.layout import ArrayType, ScalarType, leaves
 from vkops.shaders.module import Block
 
-Numbers = npt.NDArray[Any]
+Array = npt.NDArray[Any]
 
 Tolerance = Mapping[str, tuple[float, float]]
-"""Differences that are tolerated, by the types of numbers: of a number, and of the largest."""
+"""Tolerances by type: relative to each number, and relative to the largest number."""
 
 _STEPS = {f"n{nbytes}": (2**-6, 2**-7) for nbytes in (1, 2, 4)}
 
 TOLERANCE: Tolerance = {
     "f2": (1e-3, 1e-5), "f4": (1e-3, 1e-5), "f8": (1e-3, 1e-5), **_STEPS,
 }  # fmt: skip
-"""Floats may have been added in another order. A normalised integer of an image ("n") may also
-differ by 1."""
+"""Floats may be added in another order. Normalized integers ("n") of images may differ by 1."""
 
 TOLERANCE_OF_DEVICES: Tolerance = {
     "f2": (2**-6, 2**-7), "f4": (1e-3, 2**-11), "f8": (1e-3, 1e-5), **_STEPS,
 }  # fmt: skip
-"""Those between devices, as Vulkan allows them for each instruction: most in sin, cos and atan."""
+"""Tolerances between devices, as Vulkan allows per instruction: most for sin, cos and atan."""
 
 TOLERANCE_OF_SAMPLES: Tolerance = {
     f"{kind}{nbytes}": (2**-4, 2**-4) for kind in "iufn" for nbytes in (1, 2, 4, 8)
 }
-"""Those between devices with linear samplers, whose weights may have as few as 4 bits."""
+"""Tolerances with linear samplers, whose weights may have as few as 4 bits."""
 
 
 def tolerance_of(filters: Iterable[str], others: Tolerance) -> Tolerance:
-    """Return what is tolerated with samplers of these filters; ``others`` if none is linear."""
+    """Return the tolerance for samplers with these filters; ``others`` if none is linear."""
     return TOLERANCE_OF_SAMPLES if "linear" in filters else others
 
 
 @dataclass(frozen=True)
 class NumberDifference:
-    """The first number that differs, of ``count``: its byte, its number, and both values."""
+    """The first of ``count`` different numbers: its byte, its index, and both values."""
 
     at: int
     element: int
@@ -55,9 +54,9 @@ class NumberDifference:
 
 
 def first_difference(
-    block: Block | None, one: Numbers, other: Numbers, tolerance: Tolerance = TOLERANCE
+    block: Block | None, one: Array, other: Array, tolerance: Tolerance = TOLERANCE
 ) -> NumberDifference | None:
-    """Return the first number that differs, if one does; see ``differences``."""
+    """Return the first number that differs, or None; see ``differences``."""
     places = differences(block, one, other, tolerance)
     if not len(places):
         return None
@@ -68,12 +67,12 @@ def first_difference(
 
 
 def differences(
-    block: Block | None, one: Numbers, other: Numbers, tolerance: Tolerance = TOLERANCE
+    block: Block | None, one: Array, other: Array, tolerance: Tolerance = TOLERANCE
 ) -> npt.NDArray[np.int64]:
-    """Return the first bytes of numbers that differ, except as the order of invocations allows.
+    """Return the first bytes of numbers that differ by more than the order of invocations explains.
 
-    Floats may differ as much as additions in another order make them. The same numbers of a type
-    in another order are no difference, as a shader may append to a buffer.
+    Floats may differ as much as additions in another order allow. The same numbers of a type in
+    another order are not a difference, because shaders may append to a buffer.
     """
     places = []
     for dtype, starts in _numbers(block, one):
@@ -87,7 +86,7 @@ def differences(
     return np.sort(np.concatenate(places)) if places else np.zeros(0, np.int64)
 
 
-def _differences(a: Numbers, b: Numbers, relative: float, absolute: float) -> npt.NDArray[np.bool_]:
+def _differences(a: Array, b: Array, relative: float, absolute: float) -> npt.NDArray[np.bool_]:
     if not relative:
         return np.asarray(a != b)
     is_whole = a.dtype.kind != "f"
@@ -98,14 +97,12 @@ def _differences(a: Numbers, b: Numbers, relative: float, absolute: float) -> np
     return np.asarray(~np.isclose(a, b, rtol=relative, atol=least, equal_nan=True))
 
 
-def _bytes(numbers: Numbers) -> npt.NDArray[np.uint8]:
+def _bytes(numbers: Array) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(numbers).reshape(-1).view(np.uint8)
 
 
-def _numbers(
-    block: Block | None, data: Numbers
-) -> list[tuple[np.dtype[Any], npt.NDArray[np.int64]]]:
-    """Return each type of number in the contents of a block, and where its numbers begin."""
+def _numbers(block: Block | None, data: Array) -> list[tuple[np.dtype[Any], npt.NDArray[np.int64]]]:
+    """Return each type of number in the contents of a block, and the offsets of its numbers."""
     dtype = data.dtype if block is None or block.image else block.dtype
     if dtype is not None:
         return [(dtype, np.arange(data.nbytes // dtype.itemsize) * dtype.itemsize)]
@@ -116,30 +113,31 @@ def _numbers(
     return [(dtype, np.concatenate(starts)) for dtype, starts in by_dtype.items()]
 
 
-def places_of(block: Block, nbytes: int) -> Iterator[tuple[Number, npt.NDArray[np.int64], int]]:
-    """Yield each number of a block, the bytes where it begins, and the first of its values.
+def places_of(block: Block, nbytes: int) -> Iterator[tuple[ScalarType, npt.NDArray[np.int64], int]]:
+    """Yield each number of a block: its type, its offsets, and its first test value.
 
-    These are distinct: those of numbers outside of the array at the end, and those in it from 0.
+    In the array at the end, a number has an offset for each element, and its test values begin at
+    0. Any other number has one offset, and its position is its test value.
     """
     assert block.type is not None
     for first, leaf in enumerate(leaves(block.type)):
         yield leaf.type, np.array([leaf.location]), first
     last = block.type.members[-1]
-    if block.stride and isinstance(last.type, Array):
+    if block.stride and isinstance(last.type, ArrayType):
         starts = np.arange(last.offset, nbytes - block.stride + 1, block.stride)
         for leaf in leaves(last.type.element):
             yield leaf.type, starts + leaf.location, 0
 
 
-def number_at(block: Block | None, data: Numbers, at: int) -> str:
-    """Return the number that has a byte of a block with some contents, as text."""
+def number_at(block: Block | None, data: Array, at: int) -> str:
+    """Return the number that contains a byte of a block, as text."""
     for dtype, starts in _numbers(block, data):
         for start in starts[(starts <= at) & (at < starts + dtype.itemsize)].tolist():
             return str(_bytes(data)[start : start + dtype.itemsize].view(dtype)[0])
     return "padding"
 
 
-def numbers_in(block: Block | None, memory: Memory) -> Numbers:
-    """Return what a block holds as numbers of its type, or as words if it has several types."""
+def numbers_in(block: Block | None, memory: MemoryVariable) -> Array:
+    """Return the content of a block as numbers of its type, or as words if it has several types."""
     data, dtype = memory.contents(), (block and block.dtype) or np.dtype("u4")
     return np.frombuffer(data[: data.size // dtype.itemsize * dtype.itemsize].tobytes(), dtype)

@@ -1,4 +1,4 @@
-"""Findings in SARIF 2.1.0, the format in which GitHub and editors take the results of checks."""
+"""Findings in SARIF 2.1.0, the format in which GitHub and editors read the results of checks."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from vkops.system.output_files import write_output
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 _ROOT = "%SRCROOT%"
-"""The base of relative URIs: the folder of the repository, as GitHub has it."""
+"""The base of relative URIs: the folder of the repository, as GitHub defines it."""
 
 Result = Mapping[str, Any]
 
 
 class SarifRule(NamedTuple):
-    """A kind of finding in SARIF: a title, what is wrong, and what to do."""
+    """The description of a kind of finding in SARIF: a title, the fault, and a remedy."""
 
     title: str
     fault: str
@@ -134,7 +134,7 @@ RULES: Mapping[str, SarifRule] = {
         "note",
     ),
 }
-"""By the kind of finding."""
+"""The rules, by the kind of finding."""
 
 
 def write_sarif(path: str | os.PathLike[str], findings: Iterable[Finding]) -> None:
@@ -156,13 +156,13 @@ def write_sarif(path: str | os.PathLike[str], findings: Iterable[Finding]) -> No
 
 
 def repository() -> Path:
-    """Return the folder of the repository that the current folder is in, or the current one."""
+    """Return the folder of the repository around the current folder, or the current folder."""
     folder = Path.cwd()
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
 
 
 def write_results(path: str | os.PathLike[str], results: Iterable[Result]) -> None:
-    """Write results that ``result`` has made; of equal ones, one."""
+    """Write results of ``result`` to a file; equal ones only once."""
     try:
         write_output(Path(path), [json.dumps(log(Path(path).stem, results), indent=2).encode()])
     except OSError as error:
@@ -170,7 +170,7 @@ def write_results(path: str | os.PathLike[str], results: Iterable[Result]) -> No
 
 
 def log(name: str, results: Iterable[Result]) -> dict[str, Any]:
-    """Return a log. Its name tells it from other logs of a pull request."""
+    """Return a log; ``name`` distinguishes it from other logs of a pull request."""
     from vkops import __version__
 
     driver = {
@@ -204,7 +204,7 @@ def _id(kind: str) -> str:
 
 
 def _numbered(results: Iterable[Result]) -> Iterator[Result]:
-    """Yield different results; the fingerprints of those of equal lines get numbers."""
+    """Yield different results; the fingerprints of results with equal lines get numbers."""
     counts: Counter[str] = Counter()
     for each in {json.dumps(each): each for each in results}.values():
         ((name, digest),) = each["partialFingerprints"].items()
@@ -251,11 +251,11 @@ def _location(place: SourceLine, texts: Mapping[SourceLine, str], root: Path) ->
     uri = _uri(place.file, root)
     base = {} if uri.startswith("file:") else {"uriBaseId": _ROOT}
     snippet = {"snippet": {"text": texts[place]}} if place in texts else {}
-    region = {"startLine": max(place.line, 1), **snippet}  # GitHub shows none without a line
+    region = {"startLine": max(place.line, 1), **snippet}  # GitHub requires a line
     return {"physicalLocation": {"artifactLocation": {"uri": uri, **base}, "region": region}}
 
 
 def _uri(file: str, root: Path) -> str:
-    """Return the address of a file, relative to a folder if it is in there."""
+    """Return the URI of a file, relative to a folder if the file is in it."""
     path = Path(os.path.abspath(file))
     return quote(path.relative_to(root).as_posix()) if path.is_relative_to(root) else path.as_uri()

@@ -1,4 +1,4 @@
-"""Whether a driver does what kernels and shaders rely on: each property with a comparison."""
+"""A self-test of drivers: it compares each property that kernels and shaders rely on."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from vkops.gpu.copies.rule import REGIONS, SHADERS, CopyRule
 from vkops.shaders.compiler import find_compiler
 
 UNTESTED = "there is no test of it"
-"""The reason of a feature that is not checked because no test uses it."""
+"""The reason for a feature that is not checked because no test uses it."""
 
 ROUNDS = 3
-"""Random shapes of each movement and data type."""
+"""The number of random shapes for each movement and data type."""
 
 _Array = npt.NDArray[Any]
 
 
 class Check(NamedTuple):
-    """A property, and whether the driver has it: None if that was not checked, for the reason."""
+    """A property; ``passed`` says whether the driver has it, or is None if it was not checked."""
 
     name: str
     passed: bool | None
@@ -35,7 +35,7 @@ class Check(NamedTuple):
 
 
 def names(device: vkops.Device) -> list[str]:
-    """Return the names of the checks of a device, and of its features that have none."""
+    """Return the names of a device's checks, and of its features that have no check."""
     features = device.vulkan.features
     probed = [probe for probe in _PROBES.values() if features.issuperset(probe.features)]
     moved = [f"{movement}, by {how}" for movement in _MOVEMENTS for how in _RULES]
@@ -68,7 +68,7 @@ def _scatter(x: Any, index: Any, value: Any) -> Any:
 
 
 def _addressed(f: Any, x: Any, y: Any, i: Any) -> Any:
-    """GATHER_ELEMENTS and SCATTER with an index behind the rows, by DirectML's rule."""
+    """GATHER_ELEMENTS and SCATTER with an index out of range, by DirectML's rule."""
     if x.dtype.kind == "c":  # DirectML has no type of 128 bits
         return x
     rows, columns = x.shape[0], x.shape[1] // 4 * 4  # which end with a word
@@ -130,7 +130,7 @@ _RULES = {"kernels": SHADERS, "copies of regions": REGIONS}
 
 
 def _movement(device: vkops.Device, name: str, move: Callable[..., Any], copies: CopyRule) -> Check:
-    device = copy(device)  # others use it meanwhile
+    device = copy(device)  # others use the original
     device.tuning = replace(device.tuning, copies=copies)
     try:
         reason = _wrong(device, move)
@@ -158,7 +158,7 @@ _ORDER = "order of submissions"
 
 
 def _order(device: vkops.Device) -> Check:
-    """Each of many submissions reads what the one before has written."""
+    """Test that each of many submissions reads the results of the one before."""
     expected = np.arange(4096, dtype=np.int32)
     tensor = device.tensor(expected)
     for shift in range(1, 40):
@@ -173,7 +173,7 @@ def _order(device: vkops.Device) -> Check:
 class _Probe(NamedTuple):
     """A shader from X to Y, 256 elements each, and NumPy's result; its name may be a feature.
 
-    ``declared`` comes before the body; ``given`` are arguments by name.
+    ``declared`` is GLSL before the body. ``given`` are the arguments by name.
     """
 
     name: str
@@ -187,7 +187,7 @@ class _Probe(NamedTuple):
 
     @property
     def features(self) -> frozenset[str]:
-        """The optional features that it uses."""
+        """The optional features that the shader uses."""
         named = {self.name} if " " not in self.name else set()
         return frozenset(named | {*_TYPES[self.type][1:]})
 
@@ -227,7 +227,7 @@ _ATOMICS = (
 
 
 def _atomic(type: str, feature: str, operation: str, place: str) -> _Probe:
-    """An atomic operation of all invocations on one element, or of each group's on one shared."""
+    """Return a probe: all invocations change one element, or each group one in shared memory."""
 
     def expected(x: _Array) -> _Array:
         groups = x.reshape(-1, 64) if place == "Shared" else x.reshape(1, -1)
@@ -247,7 +247,7 @@ def _atomic(type: str, feature: str, operation: str, place: str) -> _Probe:
 
 
 def _small(kind: str, bits: int, block: str) -> _Probe:
-    """Integers of a few bits in push constants or uniform blocks."""
+    """Return a probe of small integers in push constants or uniform blocks."""
     values = {"a": 3, "b": 200} if kind == "storagePushConstant" else {"U": [3, 200]}
     name = kind + (f"{bits}" if kind == "storagePushConstant" else f"{bits}BitAccess")
     return _Probe(
@@ -258,7 +258,7 @@ def _small(kind: str, bits: int, block: str) -> _Probe:
 
 
 def _reversed(x: _Array) -> _Array:
-    """Return the elements of each workgroup in reverse."""
+    """Return the array with the elements of each workgroup in reverse order."""
     return x.reshape(-1, 64)[:, ::-1].reshape(-1)
 
 
@@ -300,7 +300,7 @@ _ALL = (
         declared=_MODEL,
     ),
     _Probe("vulkanMemoryModelDeviceScope", "uint", _ADD, _sum, declared=_MODEL),
-    # Reads of far beyond the buffer must not end the process; what they return is open.
+    # Reads far beyond the buffer must not end the process; their values are undefined.
     _Probe(
         *("robustBufferAccess", "uint"),
         "uint far = x[i + 0x10000000u]; y[i] = far == 0x12345678u ? 0 : x[i];",

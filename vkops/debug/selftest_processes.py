@@ -1,4 +1,4 @@
-"""The self-test of a driver in several processes."""
+"""The self-test of a driver, run in several processes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from vkops.debug.selftest import Check, check, names
 from vkops.system.processes import cores, describe
 
 MAX_PROCESSES = 4
-"""Each takes about 0.5 s to start."""
+"""Each process takes about 0.5 s to start."""
 
 _FAMILIES = ("gather", "scatter", "strided", "transposes")
-"""Of movements with the same kernels; those that take longest to compile come first."""
+"""Movements with the same kernels; those that compile longest come first."""
 
 
 def check_in_processes(device: vkops.Device) -> Iterator[Check]:
-    """Check all properties in several processes: a CPU driver compiles kernels on one core.
+    """Check all properties in several processes: a CPU driver compiles kernels on one core only.
 
-    A check whose process ends has failed.
+    The check during which a process ends has failed.
     """
-    groups: dict[str, list[str]] = {}  # by family: a kernel is compiled in one process
+    groups: dict[str, list[str]] = {}  # by family: one process compiles each kernel
     for name in names(device):
         groups.setdefault(next(filter(name.count, _FAMILIES), name), []).append(name)
     count = min(cores(), MAX_PROCESSES)
@@ -50,7 +50,7 @@ def check_in_processes(device: vkops.Device) -> Iterator[Check]:
 
 
 class _Child:
-    """A process that checks one property after the other; started when it is needed."""
+    """A process that runs one check after the other; it is started at the first one."""
 
     def __init__(self, index: int) -> None:
         self._index = index
@@ -61,11 +61,11 @@ class _Child:
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
-            with self._process:  # ends with its input
+            with self._process:  # ends when its input is closed
                 self._process = None
 
     def check(self, name: str) -> Check:
-        """Have a property checked."""
+        """Run a check in the process."""
         if self._process is None:
             program = _PROGRAM.format(path=sys.path, index=self._index)
             self._process = subprocess.Popen(
@@ -73,7 +73,7 @@ class _Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                start_new_session=True,  # Ctrl+C is for the command alone
+                start_new_session=True,  # Ctrl+C is handled by the command alone
             )
         process = self._process
         assert process.stdin is not None
@@ -98,12 +98,12 @@ serve({index})
 
 
 def serve(index: int) -> None:
-    """Do the checks that standard input names for ``check_in_processes``."""
+    """Run the checks that standard input names, for ``check_in_processes``."""
     with vkops.Device(index) as device:
         for line in sys.stdin:
             name = line.rstrip("\n")
             try:
                 result = check(device, name)
-            except Exception as error:  # no traceback between the lines of the command
+            except Exception as error:  # keeps tracebacks out of the output
                 result = Check(name, False, f"{type(error).__name__}: {error}")
             print(json.dumps(result), flush=True)

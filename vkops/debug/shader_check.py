@@ -1,4 +1,4 @@
-"""Checks of shaders without a device: races, barriers, bounds, and values that are not defined."""
+"""Checks of shaders without a device: races, barriers, bounds, and undefined values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vkops.interpreter.aliases import Aliases
 from vkops.interpreter.barriers import Barriers
 from vkops.interpreter.bounds import Bounds
 from vkops.interpreter.findings import Finding, Findings, Invocation
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.printing import Printing
 from vkops.interpreter.races import Races
@@ -45,13 +45,13 @@ SUBGROUP_SIZES = (1, 2, 4, 8, 16, 32, 64)
 MAX_INVOCATIONS = 1 << 24
 MAX_SEED = 999_999_999
 MAX_WAITS = 2
-"""Loops that wait for which a run lets those that wait begin first."""
+"""The number of waiting loops that are run again, with the waiting subgroup first."""
 
 CHECKS: tuple[type[Observer], ...] = (Aliases, Barriers, Bounds, Undefined)
-"""The checks that are made by default, with that of data races."""
+"""The checks that run by default, besides the check for data races."""
 
 NO_LINES = "got SPIR-V without source lines (OpLine); compile it with them (glslang -g)"
-"""The message of commands about a shader whose lines they cannot show."""
+"""The message of commands that cannot show a shader's lines."""
 
 _SUBGROUP = ("GroupNonUniform", "Subgroup")
 
@@ -102,42 +102,42 @@ def check(
 ) -> Report:
     """Run a shader in an interpreter, without Vulkan, and report its faults.
 
-    These are data races, barriers that not all invocations reach, reads of what was never written,
-    indices out of bounds, integer divisions by zero, shifts by too many bits and other undefined
-    results that are used, blocks and references declared restrict that share what is written,
-    endless loops, and results that depend on the order of workgroups or on the size of subgroups. A
-    loop that does not end is the last fault that is reported.
+    These are data races, barriers that not all invocations reach, reads of values that were never
+    written, indices out of bounds, integer divisions by zero, uses of undefined results such as
+    those of shifts by too many bits, blocks and references that are declared restrict and share
+    written memory, endless loops, and results that depend on the order of workgroups or on the size
+    of subgroups. An endless loop is the last fault that is reported.
 
     Args:
         shader: GLSL or HLSL text, a path, SPIR-V, or a shader that is loaded or compiled.
         buffers: for each block, by its name or in the order of bindings, an array; a number of
-            bytes, none of which is written before the shader runs; or values of a uniform block.
-            Blocks and images that are given the same array, or contiguous views that overlap, share
-            memory. A block that is not given a buffer gets one element for each invocation, with
-            distinct values. An array of blocks is given a list of buffers. Images, textures and
-            texel buffers are given an array, a list of arrays for the levels, or an image; a
-            texture a pair of that and of a sampler. A sampler can be a dictionary of the arguments
-            of ``Device.sampler``. If texels have several samples, these are behind the width.
+            bytes, which count as never written; or values of a uniform block. Blocks and images
+            with the same array, or with contiguous views that overlap, share memory. A block
+            without a buffer gets one element for each invocation, with distinct values. The value
+            of an array of blocks is a list of buffers. The value of an image, a texture or a texel
+            buffer is an array, a list of arrays for the levels, or an image; that of a texture is a
+            pair of one of these and of a sampler. A sampler can be a dictionary of the arguments of
+            ``Device.sampler``. If texels have several samples, their axis is after the width.
         groups: one to three numbers of workgroups; one workgroup by default.
         threads: numbers of invocations instead, rounded up to whole workgroups.
         push: push constants, as ``CompiledShader.dispatch`` takes them. Here and in uniform blocks,
             an array of NumPy stands for the address of its elements.
         subgroup_size: a power of two from 1 to 64. By default it is 32, and a shader with
             operations on subgroups is also run with 8 and 64, to compare the results.
-        floats: also report instructions that make NaN or infinity of finite numbers.
-        max_iterations: a loop does not end if no invocation leaves it in so many iterations; the
-            default, 16,384, takes a few seconds unless they are long.
+        floats: also report instructions with finite operands that return NaN or infinity.
+        max_iterations: the number of iterations after which a loop counts as endless if no
+            invocation has left it; the default, 16,384, takes a few seconds in short loops.
         plain_barriers: report accesses of a buffer that only a plain ``barrier()`` separates, which
             orders shared memory.
-        schedules: run it in so many orders of workgroups and subgroups: in ascending order, in
-            descending order, then in shuffled ones and in those in which they take turns. By
-            default, the first, and the second one if it has atomic operations; and if a loop waits,
-            those that wait first.
+        schedules: the number of orders of workgroups and subgroups to run the shader in: ascending,
+            descending, and then shuffled orders and orders in which they take turns. By default,
+            only the first one; with atomic operations, also the second one; and if a loop waits,
+            orders in which the waiting invocations begin first.
         seed: the number of the first shuffled order.
         settings: more arguments of ``vkops.shaders.load``, such as macros.
 
     Raises:
-        ShaderCompileError: the shader is wrong, or uses what the interpreter does not support.
+        ShaderCompileError: the shader is wrong, or uses a feature that the interpreter lacks.
         BindingError: a buffer does not fit its block (SH-04, SH-05), or shares bytes with another
             one although it is not contiguous (SH-06).
         InvalidDescError: SH-07, SH-09.
@@ -158,7 +158,7 @@ def check(
 
 
 class _Results(dict[str, Any]):
-    """Arrays by the names of blocks, which their other names and their bindings find, too."""
+    """Arrays by the names of blocks; a block is also found by its other names and its binding."""
 
     shader: shaders.Shader
 
@@ -174,24 +174,24 @@ class Stored(NamedTuple):
 
     block: Block | None
     argument: Argument
-    memory: Memory
+    memory: MemoryVariable
 
     @property
     def is_readonly(self) -> bool:
-        """Whether it declares that it is only read."""
+        """Whether the shader declares that it only reads it."""
         return self.block is not None and self.block.readonly
 
     def numbers(self) -> npt.NDArray[Any]:
-        """Return what it holds."""
+        """Return its content as numbers."""
         return self.argument.result(self.block, self.memory)
 
 
-_Outcome = tuple[Run, dict[tuple[int, int], Memory]]
+_Outcome = tuple[Run, dict[tuple[int, int], MemoryVariable]]
 
 
 @dataclass
 class Case:
-    """A shader with all that it is run with; buffers by set and binding."""
+    """A shader with all its arguments; buffers are by set and binding."""
 
     shader: shaders.Shader
     given: Mapping[tuple[int, int], Sequence[Argument]]
@@ -228,7 +228,7 @@ class Case:
         **settings: Any,
     ) -> Self:
         """Check the arguments of ``check``, and the name of the schedule of a single run."""
-        loaded = getattr(shader, "shader", shader)  # that of a CompiledShader
+        loaded = getattr(shader, "shader", shader)  # the shader of a CompiledShader
         if not isinstance(loaded, shaders.Shader):
             loaded = shaders.load(loaded, **{"debug": True, **settings})
 
@@ -264,9 +264,9 @@ class Case:
         return cls(loaded, by_place, counts, packed, *how, tensors=tensors)
 
     def check(self, observers: Sequence[Observer] = ()) -> Report:
-        """Run it, also with other sizes of subgroups and other schedules if these can matter.
+        """Run the shader; if they can matter, also with other subgroup sizes and other schedules.
 
-        ``observers`` are told of the first run.
+        ``observers`` observe the first run.
         """
         printing = Printing()
         first = run, memory = self.run(observers=[printing, *observers])
@@ -287,7 +287,7 @@ class Case:
             waits |= self._waits(other[0])
             if not has_ended and other[0].stopped and other[0].begun == count:
                 self.findings.remove(FORWARD_PROGRESS)  # it hangs even if all have begun
-        # Those that wait run before those that they wait for.
+        # Waiting invocations run before those that they wait for.
         for wait in [*waits.values()][:MAX_WAITS] if has_ended else ():
             self.run(schedule=f"first:{wait.group}:{wait.subgroup}")
         findings = tuple(finding.with_source(run.program.sources) for finding in self.findings)
@@ -304,9 +304,9 @@ class Case:
         schedule: str = "",
         observers: Sequence[Observer] = (),
     ) -> _Outcome:
-        """Run it on fresh buffers, and add what is found for the first time.
+        """Run the shader on new memory, and add findings that are not known yet.
 
-        ``observers`` are told before the checks of what happens.
+        ``observers`` are notified before the checks.
         """
         size = subgroup_size or self.subgroup_size
         limits = self.max_iterations, self.max_instructions
@@ -321,9 +321,9 @@ class Case:
         return run, memory
 
     def memory(self) -> dict[tuple[int, int], Any]:
-        """Return the memory of each binding; those that are given the same bytes share it.
+        """Return the memory of each binding; bindings of the same bytes share it.
 
-        Of an array of blocks, that is a list of memories.
+        For an array of blocks, the value is a list.
         """
         invocations = prod(self.groups) * prod(self.shader.local_size)
         places, alike = self.shader.places, defaultdict[object, list[Any]](list)
@@ -339,10 +339,10 @@ class Case:
                 message = f"{self.shader.name} {blocks[0].point}: the host has no memory for it"
                 raise OutOfDeviceMemoryError(message) from error
         self._share(bound)
-        elements: dict[tuple[int, int], dict[int, Memory]] = {place: {} for place in places}
+        elements: dict[tuple[int, int], dict[int, MemoryVariable]] = {place: {} for place in places}
         for parts, (*_, memory) in zip(alike.values(), bound, strict=True):
             for place, number, _ in parts:
-                elements[place][number] = copy(memory)  # each has a name of its own
+                elements[place][number] = copy(memory)  # each has its own name
         tensor_memory = TensorMemory(self.tensors, self.shader.capabilities, self.addresses)
         tensor_memory.follow(self.shader)
         return {addresses.PLACE: tensor_memory} | {
@@ -350,8 +350,8 @@ class Case:
             for place, memories in elements.items()
         }
 
-    def _share(self, bound: Sequence[tuple[Sequence[Block], Layout, Memory]]) -> None:
-        """Let memories share what their arrays do, and record accesses of what is written."""
+    def _share(self, bound: Sequence[tuple[Sequence[Block], Layout, MemoryVariable]]) -> None:
+        """Let memories share bytes as their arrays do, and track accesses to written memory."""
         layouts = [layout for _, layout, _ in bound]
         readonly = [all(block.readonly for block in blocks) for blocks, *_ in bound]
         near = overlaps(layouts) if not all(readonly) else {}
@@ -360,7 +360,7 @@ class Case:
             if first in done:
                 continue
             starts, rest = {first: 0}, [first]
-            for one in rest:  # the list grows
+            for one in rest:  # the list grows in the loop
                 for other in near.get(one, ()):
                     distance = layouts[one].distance(layouts[other])
                     if distance is not None and other not in starts:
@@ -382,11 +382,11 @@ class Case:
         raise BindingError(self.shader.name, other.point, message, "SH-06")
 
     def arguments(self, place: tuple[int, int]) -> Sequence[Argument]:
-        """Return what a binding is given: distinct values without an argument."""
+        """Return the arguments of a binding; without an argument, it gets distinct values."""
         return self.given.get(place) or [BufferArgument(None)]
 
     def stored(self, memory: Mapping[tuple[int, int], Any]) -> dict[str, Stored]:
-        """Return all that shaders store to in some memory, by the names of the results."""
+        """Return everything in a memory that shaders store to, by the names of the results."""
         tensor_memory = memory[addresses.PLACE]
         stored = {
             n: Stored(None, TensorArgument(n, tensor_memory), tensor_memory) for n in self.tensors
@@ -401,13 +401,13 @@ class Case:
         return stored
 
     def results(self, memory: Mapping[tuple[int, int], Any]) -> dict[str, npt.NDArray[Any]]:
-        """Return what storage blocks and tensors that have addresses hold, by their names."""
+        """Return the content of storage blocks and of tensors with addresses, by name."""
         results = _Results((name, stored.numbers()) for name, stored in self.stored(memory).items())
         results.shader = self.shader
         return results
 
     def _compare(self, one: _Outcome, other: _Outcome, kind: str, how: str, before: str) -> None:
-        """Report the first element that differs, unless a fault that is known may be the reason."""
+        """Report the first element that differs, unless a known fault may be the reason."""
         if any(
             finding.kind in ("data race", "loop", FORWARD_PROGRESS) for finding in self.findings
         ):
@@ -431,12 +431,12 @@ class Case:
 
 
 def result_name(block: Block, number: int) -> str:
-    """Return the name of a result, which an element of an array of blocks has of its own."""
+    """Return the name of a result; elements of an array of blocks have their own names."""
     return block.point if block.length is None else f"{block.point}[{number}]"
 
 
 def check_end(findings: Iterable[Finding]) -> None:
-    """Raise a ModelError if a loop does not end, as results then mean nothing."""
+    """Raise a ModelError if a loop does not end, because the results are then meaningless."""
     for finding in findings:
         if finding.kind in ("loop", FORWARD_PROGRESS):
             raise ModelError(str(finding))

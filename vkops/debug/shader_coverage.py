@@ -1,4 +1,4 @@
-"""Coverage of shaders: its sum over dispatches and processes, and the files that it is added to."""
+"""Coverage of shaders: the sum over dispatches and processes, and the files that it is added to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DATA = re.compile(r"\.coverage(\..*)?")
 
 @dataclass
 class ShaderCoverage:
-    """How often the source files of shaders ran.
+    """How often the lines of shaders' source files ran.
 
     Attributes:
         files: the coverage of files by their absolute paths, and of texts by names of their own.
@@ -48,7 +48,7 @@ class ShaderCoverage:
         return result
 
     def add(self, other: ShaderCoverage) -> None:
-        """Add that of other dispatches."""
+        """Add the coverage of other dispatches."""
         self.texts |= other.texts
         for path, file in other.files.items():
             self.files.setdefault(path, FileCoverage()).add(file)
@@ -61,14 +61,14 @@ class ShaderCoverage:
             return ""
 
     def summary(self, path: Path) -> str:
-        """Return a line about what was written to a file."""
+        """Return a line that summarizes the coverage written to a file."""
         files = self.files.values()
         lines = _share(count for file in files for count in file.lines.values())
         ways = _share(way.taken for file in files for way in file.ways)
         return f"coverage of shaders: {lines} lines and {ways} branches in '{path}'"
 
     def to_json(self, known: set[str]) -> str:
-        """Return it as a line of JSON, without the texts that are known already."""
+        """Return the coverage as a line of JSON, without the texts in ``known``."""
         files = {
             path: (
                 [*file.lines.items()],
@@ -82,12 +82,12 @@ class ShaderCoverage:
 
     @classmethod
     def read(cls, path: Path) -> ShaderCoverage:
-        """Read a tracefile of LCOV; ModelError if it is none."""
+        """Read a tracefile of LCOV; ModelError if it is not one."""
         return cls(lcov.read(path))
 
     @classmethod
     def from_json(cls, line: str) -> ShaderCoverage:
-        """Return what ``to_json`` has written."""
+        """Return the coverage from a line of ``to_json``."""
         files, texts = json.loads(line)
         result = cls(texts=texts)
         for path, (lines, branches, functions) in files.items():
@@ -100,13 +100,13 @@ class ShaderCoverage:
 
 
 def _share(counts: Iterable[int]) -> str:
-    """Return how many of some counts are not 0."""
+    """Return the share of the counts that are not 0, as text."""
     have_run = [count > 0 for count in counts]
     return f"{sum(have_run):,} of {len(have_run):,}"
 
 
 def _name_of_text(name: str, text: str) -> str:
-    """Return a name of a file for a text, which equal texts share."""
+    """Return a file name for a text; equal texts get the same name."""
     digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:12]
     stem, suffix = os.path.splitext(re.sub(r"[^\w.-]+", "_", name).strip("_.") or "shader")
     return f"{stem[-80:]}-{digest}{suffix or '.comp'}"
@@ -120,11 +120,11 @@ class OutputFile(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise a ModelError if it is damaged or cannot be written, before anything runs."""
+        """Raise a ModelError, before anything runs, if the file is damaged or cannot be written."""
 
     @abstractmethod
     def add(self, coverage: ShaderCoverage) -> ShaderCoverage:
-        """Add to it, and return the sum with the counts that it had, if it has counts.
+        """Add coverage to the file; return the sum if the file has counts, else the coverage.
 
         Raises:
             ModelError: it is damaged, or cannot be written.
@@ -132,7 +132,7 @@ class OutputFile(ABC):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let no other process add to it in this block; ModelError for each OSError."""
+        """Keep other processes from adding to the file in the block; an OSError is a ModelError."""
         try:
             with exclusively(self.path):
                 if self.path.exists() and not os.access(self.path, os.W_OK):
@@ -143,7 +143,7 @@ class OutputFile(ABC):
             raise ModelError(message) from error
 
     def with_files_of_texts(self, coverage: ShaderCoverage) -> ShaderCoverage:
-        """Return it with files in place of texts, which are written to a folder beside this one."""
+        """Write texts to files in a folder beside this file; return the coverage with these."""
         folder = self.path.with_name(f"{self.path.name.lstrip('.')}.sources")
         for name, text in coverage.texts.items():
             write_output(folder / name, [text.encode("utf-8", "backslashreplace")])
@@ -173,7 +173,7 @@ class Tracefile(OutputFile):
 
 
 class DataFile(OutputFile):
-    """Data of coverage.py."""
+    """A data file of coverage.py."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -198,5 +198,5 @@ class DataFile(OutputFile):
 
 
 def coverage_file(path: Path) -> OutputFile:
-    """Return data of coverage.py if the name is that of such a file, else a tracefile of LCOV."""
+    """Return a data file of coverage.py if the name is one of these, else a tracefile of LCOV."""
     return DataFile(path) if _DATA.fullmatch(path.name) else Tracefile(path)

@@ -1,4 +1,4 @@
-"""Arguments of a shader whose arrays share bytes, so that blocks share memory."""
+"""Arguments of a shader whose arrays have bytes in common, so that their blocks share memory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 _MAX_WORK = 10_000
-"""Steps of the search for a byte that two arrays with strides share; then they may share one."""
+"""The number of steps to search for a common byte; if it is exceeded, there may be one."""
 
 
 class Layout(NamedTuple):
-    """Arrays whose bytes are those of a block or an image, one after the other.
+    """Arrays whose bytes, one array after the other, are those of a block or an image.
 
-    If they are ``padded``, the block or image has more bytes.
+    If ``padded``, the block or image has more bytes.
     """
 
     arrays: Sequence[npt.NDArray[Any]] = ()
@@ -24,12 +24,12 @@ class Layout(NamedTuple):
 
     @property
     def key(self) -> object:
-        """The places of the bytes, which two of the same bytes have in common."""
+        """The addresses, strides and shapes of the arrays: equal for the same bytes."""
         places = ((_address(each), each.strides, each.shape) for each in self.arrays)
         return (*places, self.padded)
 
     def distance(self, other: Layout) -> int | None:
-        """Return where another one begins in this one, if both have the same order of bytes."""
+        """Return the byte at which another one begins, or None if the order of bytes differs."""
         if self.key == other.key:
             return 0
         both = (self, other)
@@ -46,14 +46,14 @@ def _address(array: npt.NDArray[Any]) -> int:
 
 
 def _bounds(array: npt.NDArray[Any]) -> tuple[int, int]:
-    """Return the first byte, and the one behind the last."""
+    """Return the address of the first byte, and the address after the last byte."""
     spans = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
     low = _address(array) + sum(min(span, 0) for span in spans)
     return low, low + sum(map(abs, spans)) + array.itemsize
 
 
 def overlaps(layouts: Sequence[Layout]) -> dict[int, list[int]]:
-    """Return with which others each of some layouts shares bytes, by their numbers."""
+    """Return, by the number of a layout, the numbers of the layouts that overlap it."""
     result = defaultdict[int, list[int]](list)
     for one, other in {tuple(sorted(pair)) for pair in _pairs(layouts)}:
         result[one].append(other)

@@ -1,4 +1,4 @@
-"""The commands that go through what one invocation of a shader did, as those of gdb."""
+"""The commands that go through the recorded execution of one invocation, as those of gdb."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ALIASES = {
 
 @dataclass
 class Point:
-    """A breakpoint or a watchpoint: ``find`` returns its stops, with what is printed there.
+    """A breakpoint or a watchpoint; ``find`` returns its stops, with the text to print there.
 
-    A watchpoint has the stops behind changes; ``part`` is what it watches outside of functions.
+    The stops of a watchpoint follow the changes. ``part`` is the watched part of a global variable.
     """
 
     text: str
@@ -38,9 +38,10 @@ class Point:
 
 
 def _go(text: str, is_stop: Callable[[Any, int, int], bool], *, back: bool = False) -> Any:
-    """Return a command that goes to another stop; ``wanted`` takes it, and the one before.
+    """Return a command that goes to another stop, for which ``is_stop`` returns true.
 
-    Backwards, it goes to the middle of a line, after a call in it, only for a fault there.
+    ``is_stop`` gets the commands, a stop and the current stop. Backwards, stops after a call in the
+    middle of a line are skipped, unless the command goes to halts.
     """
 
     def go(self: StepCommands, argument: str) -> None:
@@ -75,11 +76,11 @@ def _at_halt(self: StepCommands, at: int, start: int) -> bool:
 
 
 class StepCommands(cmd.Cmd):
-    """The commands, and where the invocation is: ``at`` is the number of a stop.
+    """The commands, and the current stop ``at`` of the invocation.
 
     ``recorder`` has recorded the invocation ``watched`` of ``case``, and ``run`` is its machine.
     ``points`` are breakpoints and watchpoints, ``shown`` is the call that was printed last, and
-    ``back`` says whether the last command went back.
+    ``back`` says whether the last command went backwards.
     """
 
     prompt = "(vkops) "
@@ -103,7 +104,7 @@ class StepCommands(cmd.Cmd):
         self._functions = {function_name(program, id_) for id_ in program.functions}
 
     def record(self, around: int = -1) -> None:
-        """Run the shader, and record the invocation; again where more is to be known of it."""
+        """Run the shader, and record the invocation, also the states around stop ``around``."""
         parts = [point.part for point in self.points.values() if point.part]
         self.recorder = record = Recorder(self.watched, parts, around)
         self.case.run(observers=[record])
@@ -113,7 +114,7 @@ class StepCommands(cmd.Cmd):
         self.shown = self.stop.scope
 
     def begin(self, *, to_fault: bool) -> None:
-        """Print the first stop, or that of the first fault, and what the module lacks."""
+        """Print the first stop, or the stop of the first fault, and what the module lacks."""
         if not self._words:
             info("The module has no source text (OpSource): only numbers of lines are shown.")
         if not any(self.run.program.declared.names.values()):
@@ -124,17 +125,17 @@ class StepCommands(cmd.Cmd):
 
     @property
     def stop(self) -> Stop:
-        """Where the invocation is."""
+        """The current stop."""
         return self.stops[self.at]
 
     def context(self, at: int | None = None) -> Context:
-        """Return what the invocation sees at a stop, by default this one."""
+        """Return the variables that the invocation sees at a stop, by default the current one."""
         at = self.at if at is None else at
         scope, names = self.stops[at].scope, self.run.program.declared.names
         return Context(names, at, scope.variables, scope.parameters, self.recorder.globals)
 
     def go(self, is_stop: Callable[[Any, int, int], bool], *, back: bool = False) -> None:
-        """Go to the next stop that is wanted, or to the last one."""
+        """Go to the next stop for which ``is_stop`` is true, or to the last one."""
         start, end, self.back = self.at, len(self.stops), back
         ahead = range(start - 1, -1, -1) if back else range(start + 1, end)
         skips = back and is_stop is not _at_halt
@@ -146,7 +147,7 @@ class StepCommands(cmd.Cmd):
             self.at = 0 if back else end - 1
 
     def hits(self, at: int) -> list[tuple[int, Point, str]]:
-        """Return the breakpoints and watchpoints at a stop; backwards, before a change."""
+        """Return breakpoints and watchpoints at a stop; backwards, a change is after the stop."""
         hits = []
         for number, point in self.points.items():
             text = point.hits.get(at + (self.back and point.is_watch))
@@ -157,13 +158,13 @@ class StepCommands(cmd.Cmd):
     # -- input and output --------------------------------------------------------------------------
 
     def precmd(self, line: str) -> str:
-        """Print a command that nobody types in a terminal."""
+        """Print a command that was not typed in a terminal."""
         if line == "EOF" or not self.use_rawinput:
             info("" if line == "EOF" else line)
         return line
 
     def onecmd(self, line: str) -> bool:
-        """Execute a command; print what is wrong with it, if anything is."""
+        """Execute a command; print an error if the command is wrong."""
         try:
             return bool(super().onecmd(line))
         except CommandError as error:
@@ -183,7 +184,7 @@ class StepCommands(cmd.Cmd):
         return text if text in names else names[0]
 
     def show(self) -> None:
-        """Print where the invocation is."""
+        """Print the current stop."""
         scope, place, _, faults = self.stop
         hits = self.hits(self.at)
         for number, point, text in hits:
@@ -212,7 +213,7 @@ class StepCommands(cmd.Cmd):
                 info(f"{number}: {argument}: {error}")
 
     def printed(self, argument: str) -> str:
-        """Return an expression, which may begin with a format such as /x, and its value."""
+        """Return an expression, which may begin with a format such as /x, and its value as text."""
         form, text = format_of(argument)
         if form not in FORMATS:
             refuse(f'got "/{form}", must be {" or ".join(f"/{each}" for each in FORMATS if each)}')
@@ -269,7 +270,7 @@ class StepCommands(cmd.Cmd):
         self.add(Point(text, partial(self._arrivals, place, where, condition)), "Breakpoint")
 
     def _place(self, file: str, number: int) -> SourceLine:
-        """Return the first line with code from a line of a file on."""
+        """Return the first line with code at or after a line of a file."""
         start = SourceLine(file, number)
         places = [each for each in self._places if each.file == start.file and each >= start]
         if not places:
@@ -277,7 +278,7 @@ class StepCommands(cmd.Cmd):
         return min(places)
 
     def _arrivals(self, place: SourceLine | None, function: str, condition: str) -> dict[int, str]:
-        """Return the stops at a place, or at the beginning of a function, if a condition holds."""
+        """Return the stops at a line, or at the beginning of a function, if a condition holds."""
         hits: dict[int, str] = {}
         entered: set[Scope] = set()
         for at, stop in enumerate(self.stops[:-1]):
@@ -350,7 +351,7 @@ class StepCommands(cmd.Cmd):
         if kind == "breakpoints":
             lines = [f"{number}  {point.text}" for number, point in self.points.items()]
         else:
-            # Names of variables that the source does not have are the compiler's.
+            # Names of variables that are not in the source come from the compiler.
             lines = [
                 f"{name} = {context.text(pointer)}"
                 for name, pointer in context.named(variables[kind]).items()
@@ -390,7 +391,7 @@ def format_of(argument: str) -> tuple[str, str]:
 
 
 def number_of(text: str) -> int:
-    """Return a number from 1 that a command is given."""
+    """Return a number from 1 on, the argument of a command."""
     if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
         refuse(f'got "{text}", must be a number from 1')
     return int(text)

@@ -20,10 +20,10 @@ from vkops.interpreter.values import Pointer, SourceLine
 def step(
     case: Case, invocation: Invocation, commands: TextIO | None = None, *, to_fault: bool = False
 ) -> None:
-    """Run a shader, and let a person go through the lines that an invocation executed.
+    """Run a shader, and let a user step through the lines that an invocation executed.
 
-    ``commands`` are read in place of standard input. With ``to_fault``, it begins at the first
-    fault of the invocation.
+    ``commands`` are read instead of standard input. With ``to_fault``, it begins at the first fault
+    of the invocation.
     """
     name = case.shader.name
     try:
@@ -50,7 +50,7 @@ def number(case: Case, invocation: Invocation) -> int:
 
 
 class _Stepper(StepCommands):
-    """Adds the commands that need more of the dispatch than what the invocation did."""
+    """Adds the commands that need more of the dispatch than the record of one invocation."""
 
     def do_watch(self, argument: str) -> None:
         """Halt where a variable, a member or an element changes; backwards, at the last change."""
@@ -69,7 +69,7 @@ class _Stepper(StepCommands):
             info(self._written(*writes[-1]) if writes else "Not written so far.")
 
     def _changes(self, pointer: Pointer, part: Part | None) -> dict[int, str]:
-        """Return the stops behind changes of a part of a variable, with the values."""
+        """Return the stops after changes of a part of a variable, with the values."""
         writes: dict[int, str] = {}
         if part is not None:
             if part.id not in self.recorder.globals:  # the invocation has not run
@@ -140,7 +140,7 @@ class _Stepper(StepCommands):
                 x, y, z = x * lx + ids[0] % lx, y * ly + ids[1] % ly, z * lz + ids[2] % lz
             watched, place = number(self.case, (x, y, z)), self.stop.place
             visits = [stop.place for stop in self.stops[: self.at + 1]].count(place)
-            # Variables of functions are others.
+            # Variables of functions are other objects in another invocation.
             self.points = {
                 n: point for n, point in self.points.items() if point.part or not point.is_watch
             }

@@ -1,7 +1,7 @@
 """The memory traffic of plans and calls on a GPU: the interpreter runs the kernels.
 
 A GPU executes an access for all invocations of a subgroup at once, and its memory moves whole
-segments. So an access moves each segment once that any of its invocations touches.
+segments. So an access moves each segment that is touched by at least one of its invocations, once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vkops.gpu.kernels.layout import LINE, WORKGROUP_SIZE
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
 from vkops.gpu.run.shader_dispatch import BoundCall
 from vkops.gpu.run.vulkan_device import VulkanDevice
-from vkops.interpreter.memory import Active, Memory
+from vkops.interpreter.memory import Active, MemoryVariable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import BasicBlock, Decoded, zeros
@@ -39,42 +39,42 @@ from vkops.plan.region import CopyPlan, Indices
 from vkops.plan.rounding import ceil_div, round_up
 from vkops.shaders.binary import Op
 from vkops.shaders.features import without_modes
-from vkops.shaders.layout import Number, Type
+from vkops.shaders.layout import ScalarType, Type
 from vkops.shaders.shader import Shader
 from vkops.shaders.tools import optimized
 
 _T = TypeVar("_T")
 
 SUBGROUPS = (32, 64)
-"""The numbers of invocations of a subgroup: 32 on NVIDIA's GPUs and AMD's since RDNA, else 64."""
+"""The sizes of subgroups: 32 on NVIDIA's GPUs and on AMD's since RDNA, otherwise 64."""
 
 SEGMENTS = (32, 64, LINE)
-"""Bytes that a GPU's memory or one of its caches moves at a time; a cache keeps LINE."""
+"""The bytes that a GPU's memory or cache moves at a time; a cache stores lines of LINE."""
 
 MAX_DISTANCES = 1024
-"""Distances between neighbouring invocations that are distinguished."""
+"""The number of distances between neighbouring invocations that are counted separately."""
 
 GROUPS_AT_ONCE = 256
-"""Workgroups of 64 invocations that run together."""
+"""The number of workgroups, of 64 invocations each, that run together."""
 
 MAX_GROUPS_COUNTED = 1 << 12
-"""Workgroups of 64 invocations up to which all are counted; else, parts that are evenly apart."""
+"""Up to so many workgroups of 64 invocations, all are counted; of more, evenly spaced parts are."""
 
 ALIGNMENT = 256
-"""Tensors begin at multiples of so many bytes."""
+"""Tensors begin at multiples of this number of bytes."""
 
 CACHE = 1 << 20
-"""Bytes that a GPU's cache keeps, by default."""
+"""The default size of the GPU's cache in bytes."""
 
 MAX_BYTES = 1 << 31
-"""Bytes of all tensors of a plan whose traffic can be counted."""
+"""The maximum size in bytes of all tensors of a plan whose traffic is counted."""
 
 Arrays = Mapping[int, npt.NDArray[Any]]
 
 
 @dataclass
 class Totals:
-    """The totals of the loads of some dispatches, or of their stores.
+    """The totals of the loads, or of the stores, of some dispatches.
 
     Attributes:
         segments: bytes of touched segments, by the size of subgroups and the bytes of a segment.
@@ -129,10 +129,10 @@ class PartTraffic(NamedTuple):
 def plan_traffic(
     plan: CopyPlan, tuning: Tuning, indices: Arrays = MappingProxyType({}), cache: int = CACHE
 ) -> list[PartTraffic]:
-    """Count the traffic of all parts of a plan that shaders execute, with tensors side by side.
+    """Count the traffic of all parts of a plan that shaders execute; its tensors are side by side.
 
-    ``indices`` are the values of inputs that hold some, by number; others are taken as random.
-    Empty if the tensors have more than MAX_BYTES.
+    ``indices`` are the values of inputs that hold indices, by number; other indices are random. The
+    result is empty if the tensors have more than MAX_BYTES.
     """
     sizes = [*plan.inputs, *[c.nbytes for c in plan.constants], *[o.nbytes for o in plan.outputs]]
     ends = np.cumsum([0, *[round_up(size, ALIGNMENT) for size in sizes]]).tolist()
@@ -140,7 +140,7 @@ def plan_traffic(
         return []
     first_output = len(sizes) - len(plan.outputs)
     values = IndexValues(plan, ends, indices)
-    heap: Any = None  # no byte of it exists
+    heap: Any = None  # never accessed
     parts = EncodedPlan(plan, tuning).in_one_heap(heap, ends[:first_output], ends[first_output:-1])
     return [
         PartTraffic(
@@ -157,11 +157,11 @@ def plan_traffic(
 class IndexValues:
     """The words of index tensors by their addresses, given or random; all other words are 0.
 
-    ``starts`` are the first bytes of the inputs of a plan.
+    ``starts`` are the offsets of the first bytes of the inputs of a plan.
     """
 
     def __init__(self, plan: CopyPlan, starts: Sequence[int], index_arrays: Arrays) -> None:
-        self._known: list[tuple[int, int, Any]] = []  # with words, or with terms of random ones
+        self._known: list[tuple[int, int, Any]] = []  # with words, or terms of random ones
         for number, array in index_arrays.items():
             words = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
             self._known.append((starts[number] // 4, words.size, words))
@@ -171,7 +171,7 @@ class IndexValues:
                 self._known.append(known)
 
     def at(self, words: Array) -> Array | None:
-        """Return the words at addresses, or None if all of these are 0."""
+        """Return the words at addresses, or None if all of them are 0."""
         result = None
         low, high = words.min(), words.max()
         for start, size, known in self._known:
@@ -186,11 +186,11 @@ class IndexValues:
 
 
 def _random(place: Array, start: int, indices: Indices) -> Array:
-    """Return random numbers inside their terms, for words of an index tensor."""
+    """Return pseudorandom indices for words of an index tensor, each below the size of its term."""
     number, word = np.divmod(place, indices.words)
     view, bound = indices.view, np.ones_like(number)
     steps = [step for step, size in zip(view.strides, view.sizes, strict=True) if size > 1]
-    between = gcd(*steps) or MAX_BYTES  # the first numbers of tuples are so many indices apart
+    between = gcd(*steps) or MAX_BYTES  # the distance between tuples
     for term in indices.terms:
         bound[(number - view.offset - term.offset) % between == 0] = term.size
     mixed = (place + start).astype(np.uint32) * np.uint32(2654435761) >> 8
@@ -201,9 +201,10 @@ def _random(place: Array, start: int, indices: Indices) -> Array:
 
 
 def count(dispatches: Iterable[Dispatch], values: IndexValues, nbytes: int, cache: int) -> Traffic:
-    """Count the traffic of dispatches on tensors of ``nbytes`` in all.
+    """Count the traffic of dispatches on tensors of ``nbytes`` altogether.
 
-    Consecutive workgroups whose accesses touch ``cache`` bytes in all move each segment once.
+    The cache is modelled by windows of consecutive workgroups whose accesses touch ``cache`` bytes
+    in all: each segment is moved once in each window.
     """
     traffic = Traffic()
     for dispatch in dispatches:
@@ -236,7 +237,7 @@ def call_traffic(call: Callable[[], _T], cache: int = CACHE) -> tuple[_T, Traffi
 
 
 def _add_run(traffic: Traffic, cache: int, groups: int, *case: Any) -> None:
-    """Add the traffic of workgroups of a run, estimated from parts of them if they are many."""
+    """Add the traffic of a run's workgroups; that of many is estimated from parts of them."""
     counter = _Counter(traffic, cache)
     run = Run(*case, Settings(), observers=[counter])
     steps = [step for each in run.program.functions.values() for step in each.steps]
@@ -253,17 +254,17 @@ def _add_run(traffic: Traffic, cache: int, groups: int, *case: Any) -> None:
         counter.move()
 
 
-_WORD = Number("uint", 4)
+_WORD = ScalarType("uint", 4)
 
 
-class _Counted(Memory):
-    """Memory whose accesses are counted, as if it were at an address."""
+class _Counted(MemoryVariable):
+    """Memory with an address, whose accesses are counted."""
 
     start = 0
 
 
 class _Tensors(_Counted):
-    """All tensors side by side: loads give indices or zeros, and stores do nothing."""
+    """All tensors side by side: loads return indices or zeros, and stores do nothing."""
 
     def __init__(self, nbytes: int, values: IndexValues) -> None:
         super().__init__("", _WORD, "", 1, 0, is_written=True)
@@ -277,39 +278,41 @@ class _Tensors(_Counted):
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         """Store nothing."""
 
-    def change(self, number: Number, *args: Any, **options: Any) -> Array:
-        """Return what a load does: so an exchange for another value succeeds at once."""
+    def change(self, number: ScalarType, *args: Any, **options: Any) -> Array:
+        """Return zeros, as a load does: so an exchange for another value succeeds at once."""
         return np.zeros(1, dtype_of(number))
 
 
 def _case(dispatch: Dispatch, values: IndexValues, nbytes: int) -> tuple[Any, ...]:
-    """Return how many workgroups of a kernel have items, and the arguments of a run of it.
+    """Return the number of workgroups of a kernel with items, and the arguments of its run.
 
-    The run may have a few more workgroups.
+    The run itself may have a few more workgroups.
     """
     table = dispatch.table
     shader = _kernel(table.kernel.name, table.aligned)
     words = table.words(dispatch.starts)
-    memory: dict[tuple[int, int], Memory] = {
+    memory: dict[tuple[int, int], MemoryVariable] = {
         block.place: _Tensors(nbytes, values) for block in shader.blocks
     }
-    memory[0, 0] = Memory("", _WORD, "", 1, words.nbytes, is_written=True)
+    memory[0, 0] = MemoryVariable("", _WORD, "", 1, words.nbytes, is_written=True)
     memory[0, 0].fill(words.tobytes())
     groups = ceil_div(int(words[1]), prod(shader.local_size))
     return groups, shader, memory, table.groups, b""
 
 
 def _case_of_call(bound: BoundCall) -> tuple[Any, ...]:
-    """Return how many workgroups a call has, and the arguments of a run of it on copies."""
+    """Return the number of workgroups of a call, and the arguments of a run of it on copies."""
     call, memory, groups, push = bound
-    copies: dict[Any, _Counted] = {}  # one of the same bytes
-    by_place: dict[tuple[int, int], Memory] = {}
+    copies: dict[Any, _Counted] = {}  # one for each range of bytes
+    by_place: dict[tuple[int, int], MemoryVariable] = {}
     start = 0
     for slot, content in zip(call.slots, memory, strict=True):
         block, part = slot.block, (slot.start, slot.nbytes)
         assert block.type is not None
         if not slot.has_memory:  # numbers, which are left out as the region table is
-            by_place[block.place] = Memory("", block.type, "", 1, len(content), is_written=True)
+            by_place[block.place] = MemoryVariable(
+                "", block.type, "", 1, len(content), is_written=True
+            )
             by_place[block.place].fill(content)
             continue
         key = id(content), *part
@@ -338,14 +341,14 @@ _FREE = {
     *(Op.CompositeConstruct, Op.CompositeExtract, Op.CompositeInsert, Op.VectorShuffle),
     *(Op.Bitcast, Op.CopyObject, Op.Undef),
 }
-"""Instructions that cost nothing where values are in registers; accesses are counted by pointer."""
+"""Instructions that cost nothing if values are in registers; accesses are counted by pointer."""
 
 _ONE = (Op.AccessChain, Op.InBoundsAccessChain, Op.FunctionCall)
-"""Instructions with a result that is no number."""
+"""Instructions that count as one operation, whose result is not a number."""
 
 
 class _Counter(Observer):
-    """Adds the accesses of workgroups to tensors to ``traffic``, each ``factor`` times."""
+    """Adds the accesses of workgroups to ``traffic``; each one counts ``factor`` times."""
 
     factor = 1.0
 
@@ -357,7 +360,7 @@ class _Counter(Observer):
         self._operations: dict[int, int] = {}  # by the identity of a block
 
     def operations(self, step: Decoded) -> int:
-        """Return how many scalar operations an instruction is."""
+        """Return the number of scalar operations of an instruction."""
         if step.op in _FREE:
             return 0
         if not step.type or step.op in _ONE:
@@ -372,7 +375,7 @@ class _Counter(Observer):
         self._issue(self._operations[key], self.machine.active)
 
     def _issue(self, operations: int, active: Active) -> None:
-        """Count operations of the subgroups that have active invocations."""
+        """Count operations for the subgroups that have active invocations."""
         for size in SUBGROUPS:
             subgroups = np.count_nonzero(np.bincount(active.slots // size))
             self._traffic.instructions[size] += self.factor * operations * size * subgroups
@@ -388,7 +391,7 @@ class _Counter(Observer):
             self._add(is_store, address, pointer.type.nbytes)
 
     def _add(self, is_store: bool, addresses: Array, nbytes: int) -> None:
-        """Count an access of all invocations that run together; -1 if one takes no part."""
+        """Count an access of all invocations that run together; an address of -1 is inactive."""
         totals = self._traffic.stores if is_store else self._traffic.loads
         for size in SUBGROUPS:
             address = addresses.reshape(-1, size)
@@ -401,11 +404,11 @@ class _Counter(Observer):
                 is_new[:, 1:] &= number[:, 1:] != number[:, :-1]
                 new_segments = int(np.count_nonzero(is_new))
                 totals.segments[size, segment] += self.factor * segment * new_segments
-        # The last ones: lines of workgroups.
+        # Of the last iteration: the lines that each workgroup touches.
         self._lines.append((np.nonzero(is_new)[0], number[is_new] * 2 + is_store))
 
     def move(self) -> None:
-        """Count the lines that differ, in each window of workgroups, and go on to later ones."""
+        """Count the different lines in each window of workgroups, and continue with later ones."""
         if not self._lines:
             return
         groups, lines = map(np.concatenate, zip(*self._lines, strict=True))
@@ -422,7 +425,7 @@ class _Counter(Observer):
         self._kept = keys[keys >> 40 == windows[-1]]
 
     def _describe(self, totals: Totals, address: Array, nbytes: int) -> None:
-        """Add how many invocations take part, and how far apart their addresses are."""
+        """Add the number of active invocations, and the distances between their addresses."""
         active = address >= 0
         taking_part = self.factor * np.count_nonzero(active)
         totals.count += self.factor * np.count_nonzero(active.any(axis=1))

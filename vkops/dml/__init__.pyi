@@ -36,7 +36,7 @@ from vkops.dml.expressions import (
     unfold as unfold,
     upsample_2d as upsample_2d,
 )
-from vkops.dml.features import (
+from vkops.dml.feature_queries import (
     FeatureDataFeatureLevels as FeatureDataFeatureLevels,
     FeatureDataTensorDataTypeSupport as FeatureDataTensorDataTypeSupport,
     FeatureQueryFeatureLevels as FeatureQueryFeatureLevels,

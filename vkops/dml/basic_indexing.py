@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from vkops.arguments.basic_index import Texts, basic_index
+from vkops.arguments.basic_index import ErrorFormats, basic_index
 from vkops.arguments.values import Place, integer, refuse
 from vkops.errors import InvalidDescTypeError, from_builtin, show
 from vkops.plan.view import Ints
 
 _PLACE = Place("GRAPH", "index", "G-13")
 _PARTS = "integers, slices, `...` and None; for tensors of indices there is vkops.dml.gather"
-_TEXTS = Texts(
+_TEXTS = ErrorFormats(
     ellipses="has more than one `...`",
     too_many="has {count} integers and slices, must have {rank} at most",
     outside="got {index}, must be {low} to {high} in dimension {axis}",

@@ -18,7 +18,7 @@ MINIMUM_ALIGNMENT = 16
 """Bytes; DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT."""
 
 
-def bind(
+def bind_tensor(
     operator: str,
     path: str,
     tensor: BufferTensorDesc,

@@ -56,7 +56,7 @@ from vkops.dml.tensor_desc import UINT32_MAX
 from vkops.errors import InvalidDescError
 from vkops.plan.view import Ints
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _RAISES = """\
 Raises:
@@ -68,7 +68,7 @@ Raises:
 
 def _adds(
     kind: type[OperatorDesc], directmlx: str = "", **texts: str
-) -> Callable[[Function], Function]:
+) -> Callable[[FunctionT], FunctionT]:
     """Complete the docstring of a function that adds a node, from the docstring of a descriptor.
 
     ``directmlx`` is DirectMLX's name of the function, if it has it, and ``texts`` are about the
@@ -79,7 +79,7 @@ def _adds(
     told |= {parameter_name(name): text for name, text in texts_of(kind).items()}
     struct = f"DML_{kind.operator}_OPERATOR_DESC"
 
-    def complete(function: Function) -> Function:
+    def complete(function: FunctionT) -> FunctionT:
         summary, _, example = cleandoc(function.__doc__ or "").partition("\n")
         source = f"dml::{directmlx}, {struct}" if directmlx else f"{struct}, not in DirectMLX"
         parameters = [f"    {name}: {told[name]}" for name in signature(function).parameters]

@@ -1,4 +1,4 @@
-"""Checks of the arguments of a call, and the data types and the shape that follow from them."""
+"""Checks of the arguments of a call, and the choice of its data types and its shape."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def operands_of(
 
 
 def _operand(name: str, parameter: Parameter, value: Any) -> Operand:
-    """A value of the right kind; NumPy arrays have the byte order of the host."""
+    """Return an operand with a value of the right kind; NumPy arrays get the host's byte order."""
     place = Place(name, parameter.name, "EW-03")
     is_weak = False
     if not parameter.is_output:
@@ -69,9 +69,9 @@ def _operand(name: str, parameter: Parameter, value: Any) -> Operand:
 
 
 def array_of(name: str, field: str, value: Any) -> tuple[Any, bool]:
-    """An array for a list, or for one of another library (EW-03); anything else as it is.
+    """Return an array for a list or for another library's array (EW-03); else the value itself.
 
-    The second result is whether its data type is still to be chosen, as that of a list is.
+    The second result says whether the data type is still to be chosen, as for a list.
     """
     if isinstance(value, (list, tuple)):
         with numpy_refusals(name, field, "EW-03"):
@@ -85,7 +85,7 @@ def array_of(name: str, field: str, value: Any) -> tuple[Any, bool]:
 
 
 def choose_dtypes(name: str, operands: Sequence[Operand]) -> None:
-    """Give all operands the data types of their parameters (EW-04)."""
+    """Set the data types of all operands to those of their parameters (EW-04)."""
     known: dict[str, tuple[np.dtype[Any], str]] = {
         each.parameter.type: (dtype_of(each.parameter.type), "")
         for each in operands
@@ -94,7 +94,7 @@ def choose_dtypes(name: str, operands: Sequence[Operand]) -> None:
     for each in operands:
         parameter = each.parameter
         if each.dtype is None or not (parameter.is_variable or each.is_array):
-            continue  # a number, which is converted
+            continue  # a number, which is converted later
         default = each.dtype, f", the type {parameter.type} of {parameter.name}"
         expected, reason = known.setdefault(parameter.type, default)
         if each.dtype != expected:
@@ -115,14 +115,14 @@ def choose_dtypes(name: str, operands: Sequence[Operand]) -> None:
 
 
 def _is_of(kind: type, value: Any) -> bool:
-    """Whether a number of Python, or those of a list, are of a kind."""
+    """Whether a Python number, or all numbers of a list, belong to a kind."""
     if isinstance(value, np.ndarray):
         return value.dtype.kind in {float: "f", int: "iu", bool: "b"}[kind]
     return isinstance(value, kind) and (kind is bool) == isinstance(value, bool)
 
 
 def _cast(name: str, operand: Operand) -> Any:
-    """The numbers of a list in the data type of an operand, if it can hold them (EW-05)."""
+    """Return the numbers of a list in the data type of an operand, if it can hold them (EW-05)."""
     field, array, dtype = operand.parameter.name, operand.value, operand.dtype
     rank, kind = _KINDS[kind_of(dtype)]
     if array.size and _KINDS[array.dtype.kind][0] > rank:
@@ -138,7 +138,7 @@ def _cast(name: str, operand: Operand) -> Any:
 
 
 def number_of(name: str, operand: Operand) -> Any:
-    """Return the value of an operand as a number of Python that its data type can hold (EW-05)."""
+    """Return the value of an operand as a Python number that its data type can hold (EW-05)."""
     field, value, dtype = operand.parameter.name, operand.value, operand.dtype
     number = value.item() if isinstance(value, np.generic) else value
     rank, kind = _KINDS[kind_of(dtype)]
@@ -155,7 +155,7 @@ def number_of(name: str, operand: Operand) -> Any:
 
 
 def shape_of(name: str, operands: Sequence[Operand], size: Any) -> Ints:
-    """The shape of the outputs (EW-06), which have 2**31 - 1 elements at most (EW-07)."""
+    """Return the shape of the outputs (EW-06), which have 2**31 - 1 elements at most (EW-07)."""
     shaped = [(each.parameter, each.value.shape) for each in operands if each.is_array]
     inputs = {p.name: shape for p, shape in shaped if not p.raw and not p.is_output}
     targets = [(p.name, shape) for p, shape in shaped if p.is_output and not p.raw]

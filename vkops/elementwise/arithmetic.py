@@ -1,4 +1,4 @@
-"""GLSL functions that have the same bits on every device, unlike division and conversions."""
+"""GLSL functions with the same bits on every device, unlike GLSL's division and conversions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ bool is_nan(FLOAT x) {
 """
 
 _WORDS = ("FLOAT_TO_BITS", "BITS_TO_FLOAT", "BITS", "FLOAT", "SIGN", "MANTISSA", "EXPONENTS")
-"""Words of these functions that differ with the type; those that contain others come first."""
+"""Words of these functions that depend on the type; a word that contains another comes first."""
 
 _FORMS = {
     "float16": "float16BitsToUint16 uint16BitsToFloat16 uint float16_t 15 10 31",
@@ -66,19 +66,19 @@ _FORMS = {
 
 
 def with_words(text: str, dtype: DType) -> str:
-    """GLSL with the words for a data type of floats in place of those for any."""
+    """Return GLSL with the words for any type of floats replaced by those of one type."""
     for word, replacement in zip(_WORDS, _FORMS[dtype.name].split(), strict=True):
         text = text.replace(word, replacement)
     return text
 
 
 def divided(dtype: DType) -> str:
-    """A function that divides a float32 or a float64 by an integer of 32 bits."""
+    """Return a function that divides a float32 or a float64 by an integer of 32 bits."""
     return with_words(_DIVIDED, dtype)
 
 
 def is_nan(dtype: DType) -> str:
-    """A function that tests floats for NaN, which that of GLSL does not do on some devices."""
+    """Return a function that tests floats for NaN; GLSL's fails on some devices."""
     if kind_of(dtype) != "f":
         return ""
     return with_words(_IS_NAN, dtype if dtype.name in _FORMS else np.dtype(np.float32))

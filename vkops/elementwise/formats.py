@@ -1,4 +1,4 @@
-"""How elements are stored, and the types in which operations compute with them."""
+"""The formats in which elements are stored, and the types in which operations compute with them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ GLSL_TYPES = {
 """The GLSL type of each data type that elements can have, in operations."""
 
 FORMATS = dict(zip(GLSL_TYPES, "?bhiqBHIQefd", strict=True))
-"""The format by which the module struct packs each."""
+"""The format character of each data type, as in Python's struct module."""
 
 
 class SmallFloat(NamedTuple):
-    """A type of floats below 32 bits, with a sign.
+    """A signed floating-point type of fewer than 32 bits.
 
     Attributes:
         exponent: bits of the exponent.
@@ -51,16 +51,16 @@ _SMALL_FLOATS = {
 }
 
 EXTENSION_FLOATS = tuple(name for name in _SMALL_FLOATS if name != "float16")
-"""The types of the package ml_dtypes that elements can have: operations compute in float32."""
+"""The types of the package ml_dtypes that elements can have; operations compute in float32."""
 
 GLSL_TYPES |= dict.fromkeys(EXTENSION_FLOATS, "float")
 KINDS = {name: "f" if "float" in name else name[0] for name in GLSL_TYPES}
-"""The kind of each: of Booleans (b), signed (i) or unsigned (u) integers, or floats (f)."""
+"""The kind of each data type: Booleans (b), signed (i) or unsigned (u) integers, or floats (f)."""
 FORMATS |= dict.fromkeys(EXTENSION_FLOATS, "f")
 
 
 class Code(NamedTuple):
-    """How elements of fewer than 32 bits are made of the lowest bits of a uint, and back.
+    """The conversion of elements of fewer than 32 bits from the lowest bits of a uint, and back.
 
     Attributes:
         bits: their number.
@@ -77,12 +77,12 @@ class Code(NamedTuple):
     functions: str = ""
 
     def rounded(self, value: str) -> str:
-        """The GLSL of a value as its bits can have it."""
+        """Return the GLSL of a value rounded to a number that the bits can represent."""
         return self.decoded.format(f"({self.encoded.format(value)} & {(1 << self.bits) - 1}u)")
 
 
 def guarded(name: str, text: str) -> str:
-    """The GLSL of functions, which can be in a shader several times."""
+    """Return the GLSL of functions, guarded so that a shader can contain it several times."""
     return f"#ifndef _HAS_{name}\n#define _HAS_{name}\n{text}#endif\n"
 
 
@@ -90,7 +90,7 @@ def _float_code(name: str, form: SmallFloat) -> Code:
     exponent, mantissa, bias, ends = form
     bits, top, shift = exponent + mantissa, (1 << exponent) - 1, 23 - mantissa
     infinity, half = top << mantissa, (1 << (shift - 1)) - 1
-    if exponent == 8:  # as that of float32, with fewer bits of the fraction
+    if exponent == 8:  # as for float32, with fewer bits of the fraction
         decode = f"return uintBitsToFloat(bits << {shift});"
         rounded = f"(magnitude + {half}u + (magnitude >> {shift} & 1u)) >> {shift}"
     else:
@@ -107,7 +107,7 @@ def _float_code(name: str, form: SmallFloat) -> Code:
     else result = (magnitude << {shift}) + {start}u;
     {special}
     return uintBitsToFloat(result | (bits >> {bits}) << 31);"""
-        # Below the normal numbers, an addition rounds.
+        # Below the normal numbers, an addition rounds the value.
         rounded = f"""magnitude < {start + (1 << 23)}u
         ? floatBitsToUint(uintBitsToFloat(magnitude) + uintBitsToFloat({unit}u)) - {unit}u
         : (magnitude - {start}u + {half}u + (magnitude >> {shift} & 1u)) >> {shift}"""
@@ -153,14 +153,14 @@ CODES = {
     },
     **{name: _float_code(name, form) for name, form in _SMALL_FLOATS.items()},
 }
-"""The codes of data types below 32 bits; operations can have the others as GLSL's own types."""
+"""The conversions of the data types below 32 bits; others are GLSL's own types in operations."""
 
 ALWAYS_CODED = ("bool", *EXTENSION_FLOATS)
 """The data types that GLSL has no type for in memory."""
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """The data type of a name of ``GLSL_TYPES``.
+    """Return the data type with a name of ``GLSL_TYPES``.
 
     Raises:
         InvalidDescTypeError: it is one of ml_dtypes, which is not installed (T-02).
@@ -176,17 +176,17 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 
 def is_known(dtype: np.dtype[Any]) -> bool:
-    """Whether elements can have a data type, which includes the byte order."""
+    """Whether elements can have this data type, including its byte order."""
     return dtype.name in GLSL_TYPES and dtype.isnative
 
 
 def kind_of(dtype: np.dtype[Any]) -> str:
-    """The kind of a data type: ``"b"``, ``"i"``, ``"u"`` or ``"f"``."""
+    """Return the kind of a data type: ``"b"``, ``"i"``, ``"u"`` or ``"f"``."""
     return KINDS.get(dtype.name, dtype.kind)
 
 
 def limits_of(dtype: np.dtype[Any]) -> Any:
-    """The limits of a data type of numbers, as of ``numpy.finfo`` and ``numpy.iinfo``."""
+    """Return the limits of a numeric data type, as ``numpy.finfo`` or ``numpy.iinfo`` do."""
     if kind_of(dtype) != "f":
         return np.iinfo(dtype)
     is_own = dtype.name not in EXTENSION_FLOATS
@@ -194,6 +194,6 @@ def limits_of(dtype: np.dtype[Any]) -> Any:
 
 
 def words_are_read(dtype: np.dtype[Any], features: Set[str]) -> bool:
-    """Whether a device reads and writes such elements as parts of words of 32 bits."""
+    """Whether a device reads and writes such elements as parts of 32-bit words."""
     bits = 8 * dtype.itemsize
     return bits < 32 and f"storageBuffer{bits}BitAccess" not in features

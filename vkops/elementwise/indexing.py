@@ -1,4 +1,4 @@
-"""Where the elements of views are: as few dimensions as possible, as numbers for the kernel."""
+"""The positions of elements of views in as few dimensions as possible, as a kernel needs them."""
 
 from __future__ import annotations
 
@@ -52,9 +52,8 @@ def indexing(
 ) -> Indexing:
     """Return the indexing of views that have been broadcast to a shape, which is not empty.
 
-    The last view is that of an output. Unless the elements have to be numbered ``in_order``, the
-    dimensions are sorted by its strides. The bytes that are bound begin at a multiple of
-    ``alignment``.
+    The last view is that of an output. The dimensions are sorted by its strides, unless the
+    elements must be numbered ``in_order``. The bound bytes begin at a multiple of ``alignment``.
     """
     if not in_order:
         views = _sorted(views)
@@ -89,14 +88,14 @@ def indexing(
 
 @lru_cache(maxsize=1024)
 def broadcast(view: View, shape: Ints) -> View:
-    """Broadcast a view, to one form: dimensions of size 1 have stride 0."""
+    """Broadcast a view; dimensions of size 1 get stride 0, so that equal views compare equal."""
     sizes, steps, offset = view.broadcast(shape)
     strides = tuple([0 if n == 1 else stride for n, stride in zip(sizes, steps, strict=True)])
     return View(sizes, strides, offset)
 
 
 def _sorted(views: tuple[View, ...]) -> tuple[View, ...]:
-    """Reverse and sort the dimensions so that the strides of the last view fall to above 0."""
+    """Reverse and sort the dimensions: the last view gets descending strides, none below 0."""
     strides = views[-1].strides
     axes = tuple(axis for axis, stride in enumerate(strides) if stride < 0)
     order = tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))

@@ -46,19 +46,19 @@ from vkops.tensors.operations import chosen_device
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
 
 _MAX_SHADERS = 512
-"""Shaders of kernels that are kept."""
+"""The number of shaders of kernels that are cached."""
 
 _FLOAT_BITS = {"float16_t": 16, "double": 64}
-"""The bits of GLSL's types of floats other than float."""
+"""The numbers of bits of GLSL's floating-point types other than float."""
 
 _INDEX = re.compile(r"\bi\b")
 
 
 class _KeptCall(NamedTuple):
-    """A call without its addresses and scalars: the GLSL, the outputs that are made, and the rest.
+    """A prepared call: the GLSL, and the shape and dtype of each output to create.
 
     ``run`` takes the device, the buffers of tensors in the order of parameters, and the scalars. It
-    returns whether these fit.
+    returns False, and runs nothing, if these do not fit the call.
     """
 
     source: str
@@ -114,15 +114,15 @@ class ElementwiseKernel:
     """
 
     _max_local_size = 256
-    """Invocations of a workgroup, if the device allows so many."""
+    """The maximum number of invocations of a workgroup, if the device allows as many."""
     _invocations: Callable[[Ints, Mapping[str, Ints]], int] | None = None
-    """The number of invocations for the shape of the elements and the shapes of all arrays."""
+    """A function of the shape of the elements and all arrays' shapes: the number of invocations."""
     _main: Mapping[str, Any] = {}
     """Further arguments of ``generate``."""
     _is_builtin = False
-    """Whether it is a part of vkops; see ``Shader``."""
+    """Whether the kernel is a part of vkops; see ``Shader``."""
     _reads_again = False
-    """Whether it reads elements when others have been written, so no output may be an input."""
+    """Whether it reads elements after it has written others: then no output may be an input."""
     _no_return = _return_tuple = False
 
     def __init__(
@@ -187,7 +187,7 @@ class ElementwiseKernel:
             device: where it runs; by default the device of the first tensor.
 
         Returns:
-            The output, which is made if it was not given; a tuple of several.
+            The output, or a tuple of several; an output that was not given is a new tensor.
 
         Raises:
             InvalidDescError: arguments of the wrong number (EW-02), kind (EW-03), data type
@@ -240,9 +240,9 @@ class ElementwiseKernel:
     def _signature(
         self, values: Sequence[Any], positional: int, size: Any, device: DeviceLike
     ) -> tuple[Any, Device, list[Any], list[Any]] | None:
-        """The key of a prepared call, the device, the buffers and the scalars of a call.
+        """Return the key of a prepared call, and the call's device, buffers and scalars.
 
-        None if the call cannot be prepared.
+        Return None if the call cannot be prepared.
         """
         if not (size is None or are_integers(size)) or not isinstance(device, (Device, type(None))):
             return None
@@ -259,11 +259,11 @@ class ElementwiseKernel:
                 else:
                     kinds.append(type(value))
                     scalars.append(value)
-        except VkopsError:  # the parameter is named where it is refused
+        except VkopsError:  # the general path raises it again, with the parameter's name
             return None
         if device is None:
             return None
-        kinds += map(memory.index, memory)  # the arguments that have the same memory
+        kinds += map(memory.index, memory)  # equal numbers for arguments that have the same memory
         return (ref(device.vulkan), *kinds), device, memory, scalars
 
     def _run(
@@ -274,9 +274,9 @@ class ElementwiseKernel:
         added: Sequence[Operand],
         signature: Any,
     ) -> None:
-        """Run the kernel for operands with tensors and scalars; there are elements.
+        """Run the kernel for operands with tensors and scalars; there must be elements.
 
-        The call is kept for the signature that was found, if it uses all memory where it is.
+        The prepared call is cached by ``signature`` if all memory is used in place.
         """
         tensors = [each for each in operands if isinstance(each.value, Tensor)]
         scalars = [each for each in operands if not isinstance(each.value, Tensor)]
@@ -304,7 +304,7 @@ class ElementwiseKernel:
         for slot in shader.slots(tuple(block.point for block in shader.blocks)):
             number = slot.block.binding
             order.append(places[number])
-            if number < len(spans):  # or else it is the block of the numbers
+            if number < len(spans):  # otherwise it is the block of the numbers
                 slot = self._bound(slot, arrays[number], spans[number], home)
             slots.append(slot)
         call, words = PreparedCall(home, shader, pipeline, slots), place.words
@@ -339,18 +339,18 @@ class ElementwiseKernel:
             )
 
     def _shape(self, operands: Sequence[Operand], size: Any) -> Ints:
-        """The shape of the outputs."""
+        """Return the shape of the outputs."""
         return shape_of(self.name, operands, size)
 
     def _generated(self, operands: Sequence[Operand], *form: Any, **options: Any) -> str:
-        """The GLSL; ``form`` and ``options`` are the last arguments of ``generate``."""
+        """Return the GLSL; ``form`` and ``options`` are the last arguments of ``generate``."""
         texts = self.name, self.operation, self.preamble
         return generate(*texts, operands, *form, **{**options, **self._main})
 
     # -- memory -----------------------------------------------------------------------------------
 
     def _separate(self, arrays: Sequence[Operand], shape: Ints) -> None:
-        """Refuse outputs that share elements (EW-08); copy inputs that the outputs would change."""
+        """Raise an error if outputs share elements (EW-08); copy inputs that they overwrite."""
         written = [each for each in arrays if each.parameter.is_output]
         for one, other in combinations(written, 2):
             if one.elements.overlaps(other.elements):
@@ -368,9 +368,9 @@ class ElementwiseKernel:
                 each.elements = self._elements(each.parameter, each.value.copy(), shape)
 
     def _packed(self, arrays: Sequence[Operand], shape: Ints) -> Sequence[tuple[Tensor, Tensor]]:
-        """Copy ``raw`` arrays that are not bound where they are; return outputs and their copies.
+        """Copy ``raw`` arrays that cannot be bound in place; return outputs and their copies.
 
-        They must be contiguous and aligned.
+        To be bound, they must be contiguous and aligned.
         """
         copies = []
         for each in arrays:
@@ -384,7 +384,7 @@ class ElementwiseKernel:
         return copies
 
     def _elements(self, parameter: Parameter, tensor: Tensor, shape: Ints) -> Elements:
-        """The elements of a tensor, broadcast to a shape unless the parameter is raw."""
+        """Return the elements of a tensor, broadcast to a shape unless the parameter is raw."""
         base, view = tensor.placed()
         buffer, itemsize = base.buffer, tensor.itemsize
         if buffer is None:
@@ -396,9 +396,9 @@ class ElementwiseKernel:
     def _bound(
         self, slot: Slot, operand: Operand, span: tuple[int, int], device: OpenDevice
     ) -> Slot:
-        """The descriptor of a span of a buffer (EW-07)."""
+        """Return the slot of a span of a buffer (EW-07)."""
         buffer = operand.elements.buffer
-        parts = slice_extents(getattr(buffer, "extents", ()), *span)  # those of the host have none
+        parts = slice_extents(getattr(buffer, "extents", ()), *span)  # none on the host
         most = device.pool.max_range
         if len(parts) != 1 or span[1] > most:
             message = f"covers {span[1]} bytes, must be at most {most} in one piece on the device"
@@ -410,7 +410,7 @@ class ElementwiseKernel:
     def _compiled(
         self, home: Device, operands: Sequence[Operand], place: Indexing, pushed: bool
     ) -> tuple[str, Shader]:
-        """The GLSL and the shader for data types and forms."""
+        """Return the GLSL and the shader for data types and forms."""
         local_size = min(self._max_local_size, home.tuning.invocations)
         rank = place.rank if "strided" in place.forms else 0
         for each in operands:
@@ -430,11 +430,11 @@ class ElementwiseKernel:
 def _loaded(
     source: str, name: str, modes: tuple[tuple[str, int], ...], is_builtin: bool, has_lines: bool
 ) -> Shader:
-    """The shader of a text, with modes of floats."""
+    """Return the shader of a source, with floating-point modes."""
     spirv = with_modes(load(source, name=name, debug=has_lines).spirv, modes)
     return replace(load(spirv, name=name), is_builtin=is_builtin)
 
 
 def _batch(home: Device) -> int:
-    """The elements that an invocation computes."""
+    """Return the number of elements that each invocation computes."""
     return 1 if home.tuning.is_cpu else BATCH

@@ -1,9 +1,10 @@
 """GLSL functions of numbers for the table of arithmetic.
 
-Each has a text for floats, with the words of ``arithmetic.with_words``, or for integers, with ``T``
-and ``U`` for the type and for the unsigned type of its size. Functions of floats use only
-additions, subtractions, multiplications and the bits of numbers, so they have the same bits on
-every device. A division or square root of the device only guesses what integers then correct.
+Each function has a text for floats, with the words of ``arithmetic.with_words``, or for integers,
+with ``T`` for the type and ``U`` for the unsigned type of the same size. Functions of floats use
+only additions, subtractions, multiplications and the bits of numbers, so they return the same bits
+on every device. Where the device's division or square root is used, it is only a first estimate,
+which integer arithmetic corrects.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ _SERIES: dict[str, tuple[Callable[[int], Fraction], float, float, int, int]] = {
     "ASIN": (lambda k: Fraction(comb(2 * k + 2, k + 1), (2 * k + 3) << 2 * k + 2), 0, 0.25, 5, 13),
     "ATAN": (lambda k: Fraction((-1) ** (k + 1), 2 * k + 3), 0, 0.0626, 4, 9),
 }  # fmt: skip
-"""Coefficients by the number of the term, an interval, and the terms for both types of floats."""
+"""For each series: its coefficients, by the number of the term; its interval; its terms by type."""
 
 _REPEATS = {"REFINED": (0, 2), "INVERSE_STEPS": (3, 5), "ROOT_STEPS": (3, 4)}
-"""The steps of Newton's method for both types of floats."""
+"""The numbers of Newton steps for float32 and float64."""
 
 _EXACT_TERMS = 60
-"""The terms of a series that are enough for float64 in the interval."""
+"""The number of terms of a series that is enough for float64 in its interval."""
 
 _INTEGERS = {
     "vk_magnitude": "U vk_magnitude(T x) { return x < T(0) ? U(0) - U(x) : U(x); }",
@@ -200,7 +201,7 @@ uint vk_next_bits(uint from, uint to, uint sign) {  // of floats with fewer bits
     return (from & sign) == (to & sign) && a < b ? from + 1u : from - 1u;
 }""",
     # -- division and square roots -----------------------------------------------------------------
-    # Devices round their own in different ways, so they only guess what integers correct.
+    # Devices round division and roots differently: these are estimates, which integers correct.
     "vk_normal": """
 BITS vk_normal(BITS bits, out int exponent) {  // the fraction of 1.fraction * 2**(exponent - BIAS)
     bool is_small = bits >> MANTISSA == BITS(0);
@@ -273,7 +274,7 @@ FLOAT vk_sqrt(FLOAT x) {  // rounded to nearest
     if (a == BITS(0) || a > BITS(EXPONENTS) << MANTISSA) return x;
     return vk_signbit(x) ? vk_nan(x) : a == BITS(EXPONENTS) << MANTISSA ? x : result;
 }""",
-    # The next ones are not rounded to nearest, but have the same bits everywhere, and need less.
+    # The next ones do not round to nearest; they have the same bits everywhere, and cost less.
     "vk_shortened": """
 FLOAT vk_shortened(FLOAT x) {  // so that a product of two has all its digits
     return BITS_TO_FLOAT((FLOAT_TO_BITS(x) >> (MANTISSA / 2 + 1)) << (MANTISSA / 2 + 1));
@@ -788,7 +789,7 @@ _PI_BITS = 1300
 
 
 def _arctan(n: int) -> Fraction:
-    """The angle whose tangent is 1 / n."""
+    """Return the angle whose tangent is 1 / n."""
     power, total, k = (1 << _PI_BITS) // n, 0, 1
     while power:
         total += power // k if k % 4 == 1 else -(power // k)
@@ -798,15 +799,16 @@ def _arctan(n: int) -> Fraction:
 
 @lru_cache(1)
 def _pi() -> Fraction:
-    """Pi, with enough bits for the largest floats. Source: Machin's formula."""
+    """Return pi, with enough bits for the largest floats. Source: Machin's formula."""
     return 4 * (4 * _arctan(5) - _arctan(239))
 
 
 @lru_cache(32)
 def _polynomial(name: str, is_double: bool) -> list[str]:
-    """The coefficients of a polynomial that is near to a series in its interval.
+    """Return the coefficients of a polynomial that approximates a series in its interval.
 
-    The last terms of the series are replaced one after the other, by a Chebyshev polynomial.
+    The series is shortened: its last terms are replaced, one after the other, by multiples of
+    Chebyshev polynomials.
     """
     term, first, last, *counts = _SERIES[name]
     low, high = Fraction(first), Fraction(last)
@@ -828,9 +830,10 @@ def _polynomial(name: str, is_double: bool) -> list[str]:
 
 
 def _words_of_two_by_pi(width: int) -> str:
-    """The statements for ``w0`` to ``w2``, as many bits of 2 / pi from bit ``at`` - ``width`` on.
+    """Return the statements that set ``w0`` to ``w2`` to the bits of 2 / pi from a bit on.
 
-    Bits are chosen by selections of words, and no array needs memory.
+    The first bit is ``at`` - ``width``. Words are selected by conditions, so that no array in
+    memory is needed.
     """
     suffix, last = ("u", 4) if width == 32 else ("ul", 16)  # the last of the first words
     count = last + 4
@@ -867,14 +870,14 @@ _WIDE_PRODUCTS = (
 
 
 def _literal(value: float) -> str:
-    """A number with a point, to which the suffix of a type can be added."""
+    """Return a number with a decimal point, to which the suffix of a type can be appended."""
     text = repr(float(value))
     return text if "." in text else text.replace("e", ".0e")
 
 
 @lru_cache(2)
 def _constants(name: str) -> dict[str, str]:
-    """The constants of the texts for a type of floats, by their names."""
+    """Return the constants of the texts for a floating-point type, by their names."""
     real, pi = np.dtype(name).type, _pi()
     is_double = name == "float64"
     short = 1 << (32 if is_double else 13)  # so that a product with an exponent is exact
@@ -917,7 +920,7 @@ def _constants(name: str) -> dict[str, str]:
         "HALF": f"{half}",
         "WIDE_PRODUCT": _WIDE_PRODUCTS[is_double],
         "TWO_BY_PI_WORDS": _words_of_two_by_pi(64 if is_double else 32),
-        # Numbers minus the bits of x, or minus a half of them, guess an inverse, or that of a root.
+        # These minus the bits of x, or minus half of them, estimate 1 / x and 1 / sqrt(x).
         "INVERSE_BITS": "0x7fde623822fc16e6ul" if is_double else "0x7ef311c7u",
         "ROOT_BITS": "0x5fe6eb50c7b537a9ul" if is_double else "0x5f3759dfu",
     }
@@ -938,7 +941,7 @@ def _of_floats(name: str, dtype: np.dtype[Any]) -> str:
         return "\n    ".join([match[2].strip()] * _REPEATS[match[1]][is_double])
 
     text = _CALL_OF_SERIES.sub(series, _REPEATED.sub(repeated, _FLOATS[name]))
-    if text.lstrip().startswith("FLOAT"):  # no device may combine results with other operations
+    if text.lstrip().startswith("FLOAT"):  # so that no device contracts or reorders operations
         text = _RETURNED.sub(r"{ precise FLOAT returned = \1; return returned; }", text)
     text = _CONSTANT.sub(lambda match: constants.get(match[0], match[0]), text)
     return _NUMBER.sub(lambda match: match[0] + suffix, with_words(text, dtype))
@@ -963,7 +966,7 @@ def functions(text: str, dtype: np.dtype[Any]) -> str:
         for name in _CALL.findall(text):
             if name not in texts and name in (_FLOATS if dtype.kind == "f" else _INTEGERS):
                 own = (_of_floats if dtype.kind == "f" else _of_integers)(name, dtype)
-                texts[name] = ""  # a function calls itself in its text
+                texts[name] = ""  # its text contains its own name
                 add(own)
                 del texts[name]
                 texts[name] = guarded(f"{name}_{dtype.name}", own.strip() + "\n")

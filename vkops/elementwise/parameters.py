@@ -38,7 +38,7 @@ _KEYWORDS = re.compile(
 """The words of GLSL that cannot be names."""
 
 _RENAMED = {"buffer", "filter", "in", "inout", "input", "out", "output", "sample"}
-"""The words of GLSL that can be names: macros make them the names of variables in operations."""
+"""The words of GLSL that can be names: macros rename the variables in operations."""
 
 _OPTION = re.compile(r"-D\s*([A-Za-z_]\w*)(?:=(.*))?", re.ASCII)
 
@@ -47,11 +47,11 @@ _VARIABLE = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
 
 class Parameter(NamedTuple):
-    """A parameter: ``type`` is the name of a data type, or a type variable such as ``T``.
+    """A parameter; ``type`` is the name of a data type, or a type variable such as ``T``.
 
-    A ``raw`` parameter is indexed by the operation. If a parameter is ``wide``, operations compute
-    with its elements in 32 bits, if they have fewer. Elements of a ``raw`` array have the GLSL type
-    ``element``, if it is given.
+    The operation indexes the elements of a ``raw`` parameter. If a parameter is ``wide``,
+    operations compute in 32 bits with elements that have fewer. Elements of a ``raw`` array have
+    the GLSL type ``element``, if it is not empty.
     """
 
     type: str
@@ -63,12 +63,12 @@ class Parameter(NamedTuple):
 
     @property
     def is_variable(self) -> bool:
-        """Whether the arguments decide the data type."""
+        """Whether the arguments determine the data type."""
         return self.type not in GLSL_TYPES
 
     @property
     def variable(self) -> str:
-        """The name of the variable in GLSL."""
+        """The name of the variable in the GLSL."""
         return f"_{self.name}" if self.name in _RENAMED else self.name
 
 
@@ -99,7 +99,7 @@ class Operand:
 
     @property
     def code(self) -> Code | None:
-        """How elements are made of bits; None if GLSL has their type."""
+        """The conversion of elements from bits; None if GLSL has their type."""
         name = self.dtype.name
         return CODES.get(name) if self.parameter.wide or name in ALWAYS_CODED else None
 
@@ -112,13 +112,13 @@ class Operand:
 
     @property
     def passed_dtype(self) -> np.dtype[Any]:
-        """The data type in which a scalar is passed to the device: one of 4 or 8 bytes."""
+        """The data type in which a scalar is passed to the device; it has 4 or 8 bytes."""
         wide = {"b": "u4", "u": "u4", "i": "i4", "f": "f4"}
         return np.dtype(wide[kind_of(self.dtype)]) if self.dtype.itemsize < 4 else self.dtype
 
     @property
     def expression(self) -> str:
-        """The GLSL of an element or a scalar."""
+        """The GLSL of an element or a scalar as an operand."""
         name, code, number = self.parameter.name, self.code, self.array
         if number is None:
             value = f"_value_{name}"
@@ -136,7 +136,7 @@ class Operand:
 
     @property
     def stored(self) -> str:
-        """The GLSL that writes an element, for an output."""
+        """The GLSL that writes an element of an output."""
         name, code, number = self.parameter.name, self.code, self.array
         memory, value = f"_memory_{name}", f"_element_{name}"
         if code is None:
@@ -168,7 +168,7 @@ class Operand:
 
     @property
     def _shift(self) -> int:
-        return 3 - self.dtype.itemsize  # of the number of an element, to that of its word
+        return 3 - self.dtype.itemsize  # to get a word's number from an element's
 
     @property
     def _place(self) -> str:
@@ -207,7 +207,7 @@ def _refuse_symbol(name: str) -> Callable[..., Any]:
 
 
 _OTHERS = ["__bool__", "__float__", "__getitem__", "__index__", "__iter__", "__len__"]
-_OTHERS += ["__matmul__", "__rmatmul__"]  # which are no kernels of elements
+_OTHERS += ["__matmul__", "__rmatmul__"]  # not kernels of elements
 for _name in _OTHERS:
     setattr(Symbol, _name, _refuse_symbol(_name))
 for _name in REFUSED:
@@ -216,7 +216,7 @@ for _name in REFUSED:
 
 
 def renamings(parameters: Iterable[Parameter], directive: str = "define") -> list[str]:
-    """The lines that make the names of parameters those of their variables."""
+    """Return the lines that define or undefine macros for parameters with renamed variables."""
     return [
         f"#{directive} {each.name}{f' {each.variable}' * (directive == 'define')}"
         for each in parameters
@@ -225,7 +225,7 @@ def renamings(parameters: Iterable[Parameter], directive: str = "define") -> lis
 
 
 def with_options(name: str, preamble: str, options: object) -> str:
-    """A preamble after the macros that options such as ``-DSIZE=4`` define (EW-01)."""
+    """Return a preamble after the macros that options such as ``-DSIZE=4`` define (EW-01)."""
     if isinstance(options, str) or not isinstance(options, Sequence):
         raise Place(name, "options", "EW-01").wrong_kind(options, "a tuple of options")
     lines = []
@@ -239,7 +239,7 @@ def with_options(name: str, preamble: str, options: object) -> str:
 
 
 def check_texts(**texts: object) -> None:
-    """Refuse anything but texts, and a wrong ``name`` (EW-01)."""
+    """Raise an error if a text is not a string, or if ``name`` is wrong (EW-01)."""
     for field, text in texts.items():
         if not isinstance(text, str) or (field == "name" and not NAME.fullmatch(text)):
             kind = "letters, digits and underscores" if field == "name" else "a string"

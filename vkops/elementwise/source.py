@@ -1,4 +1,4 @@
-"""The GLSL of a kernel for arguments of some data types and forms."""
+"""The GLSL of a kernel for arguments of certain data types and forms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vkops.elementwise.numeric import functions
 from vkops.elementwise.parameters import Operand, renamings
 
 MAX_PUSH_BYTES = 128
-"""Bytes of push constants that every device has."""
+"""The bytes of push constants that every device supports."""
 
 HEAD = """#version 450
 #extension GL_GOOGLE_cpp_style_line_directive : require
@@ -26,7 +26,7 @@ _ATOMICS = [
     "#extension GL_KHR_memory_scope_semantics : enable",
     *[f"#extension GL_EXT_shader_atomic_{kind} : enable" for kind in ("float", "float2", "int64")],
 ]
-"""The extensions of atomic functions, of which compilers know some."""
+"""The extensions of atomic functions; not every compiler supports all of them."""
 
 _FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -37,7 +37,7 @@ _QUOTIENT = """uint _quotient(uint index, uint magic, uint shift) {
 }"""
 
 GROUP = "const uint _group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;"
-"""The statement that numbers the workgroups."""
+"""The statement that computes the number of the workgroup."""
 
 MAIN = (
     f"""void main() {{
@@ -46,10 +46,10 @@ MAIN = (
     if (_i >= _n) return;""",
     "}",
 )
-"""The text before and after the statements for the element of index ``_i``."""
+"""The texts before and after the statements for the element of index ``_i``."""
 
 BATCH = 4
-"""The elements of an invocation on GPUs: more reads at a time are 1.3 times as fast on an H200."""
+"""The elements of an invocation on GPUs: several reads at once are 1.3 times as fast on an H200."""
 
 BATCHES = (
     f"""void main() {{
@@ -60,10 +60,10 @@ BATCHES = (
     if (_i >= _n) return;""",
     "    }\n}",
 )
-"""The same for ``BATCH`` elements."""
+"""The same texts for ``BATCH`` elements."""
 
 MAINS: dict[int, tuple[str, str]] = {1: MAIN, BATCH: BATCHES}
-"""The same by the number of elements."""
+"""The texts by the number of elements of an invocation."""
 
 
 def generate(
@@ -142,7 +142,7 @@ def generate(
 
 
 def scalars_of(operands: Sequence[Operand]) -> list[Operand]:
-    """The scalars in the order in which they are passed: those of 8 bytes first, for alignment."""
+    """Return the scalars in the order in which they are passed: 8 bytes first, for alignment."""
     scalars = [each for each in operands if each.array is None]
     return sorted(scalars, key=lambda each: -each.passed_dtype.itemsize)
 
@@ -154,7 +154,7 @@ def _body(
     numbers: Sequence[str],
     reads_outputs: bool,
 ) -> Iterator[str]:
-    """The statements for index ``_i``: find the elements, read them, and compute."""
+    """Return the statements for index ``_i``: find the elements, read them, and compute."""
     for number, form in enumerate(forms):
         start = {"packed": "_i", "linear": f"_base{number} + _i"}.get(form, f"_base{number}")
         yield f"uint _at{number} = {start};"
@@ -178,7 +178,7 @@ def _body(
 
 
 def _stored(elements: Sequence[Operand]) -> Iterator[str]:
-    """The statements that write outputs."""
+    """Return the statements that write outputs."""
     for each in elements:
         if each.parameter.is_output:
             yield each.stored

@@ -8,7 +8,7 @@ from vkops import dml
 from vkops.errors import show
 from vkops.explain.explanation import Section, TensorInfo, movements, number_list
 from vkops.models.descriptors import with_dml_names
-from vkops.models.model import Bound, Dispatchable
+from vkops.models.model import CheckedDispatch, Dispatchable
 from vkops.models.onnx import OnnxDispatchable, types_of
 from vkops.models.operator import DmlDispatchable
 from vkops.models.shader import ShaderDispatchable
@@ -20,7 +20,7 @@ LEVEL_RULES = ("DEV-12", "DEV-13")
 
 
 def sections(
-    dispatchable: Dispatchable, dispatches: Sequence[Bound], level: dml.FeatureLevel
+    dispatchable: Dispatchable, dispatches: Sequence[CheckedDispatch], level: dml.FeatureLevel
 ) -> Iterator[Section]:
     """Explain a dispatchable; an ONNX model once for each of the shapes that dispatches bind."""
     match dispatchable:
@@ -90,17 +90,19 @@ def rules_of(operator: type[dml.OperatorDesc]) -> list[str]:
     return sorted([*LEVEL_RULES, *rules])
 
 
-def _onnx_sections(onnx: OnnxDispatchable, dispatches: Sequence[Bound]) -> Iterator[Section]:
+def _onnx_sections(
+    onnx: OnnxDispatchable, dispatches: Sequence[CheckedDispatch]
+) -> Iterator[Section]:
     from vkops.explain.onnx_sections import section
 
     if not dispatches:
         yield section(onnx.name, onnx.model, onnx.overrides.types(onnx.model))
     explained: list[Mapping[str, object]] = []
-    for bound in dispatches:
-        types = types_of(bound.inputs)
+    for dispatch in dispatches:
+        types = types_of(dispatch.inputs)
         if types not in explained:
             explained.append(types)
-            sources = [(each.name, each.source) for each in bound.inputs]
+            sources = [(each.name, each.source) for each in dispatch.inputs]
             deferred = [
                 f"{name!r} is {source.resource.name!r}"
                 for name, source in sources

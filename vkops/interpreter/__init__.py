@@ -1,11 +1,13 @@
 """Executes compute shaders on NumPy arrays, without Vulkan.
 
-The invocations of a dispatch are the first axis of NumPy arrays. ``program`` decodes a module,
-``values`` has what ids stand for, ``operations``, ``composites``, ``glsl_functions`` and
-``subgroups`` compute, ``undefined_results`` says where that has no result, ``selections`` which
-results are not chosen, ``memory``, ``addresses`` and ``images`` keep variables, ``state`` and
-``instructions`` execute an instruction, and ``scheduler`` runs blocks.
-They tell an ``observer`` what happens. Checks and records are observers: ``aliases``,
-``barriers``, ``bounds``, ``races`` (with ``order`` and ``shadow``) and ``undefined`` make
-``findings``; ``printing``, ``recorder`` and ``tracing`` remember.
+The first axis of the arrays has one entry for each invocation of a dispatch. ``program`` decodes a
+module, and ``values`` has the classes of the values of ids. ``operations``, ``composites``,
+``glsl_functions`` and ``subgroups`` compute; ``undefined_results`` says for which operands a result
+is undefined, and ``selections`` whether a selection uses a result. ``memory``, ``addresses`` and
+``images`` implement variables. ``state`` and ``instructions`` execute an instruction, and
+``scheduler`` runs blocks.
+
+They notify each ``observer`` of events. Checks and records are observers: ``aliases``,
+``barriers``, ``bounds``, ``races`` (with ``order`` and ``shadow``) and ``undefined`` report
+``findings``; ``printing``, ``recorder`` and ``tracing`` record.
 """

@@ -1,4 +1,4 @@
-"""Memory that shaders access by addresses: physical storage buffers."""
+"""Memory that shaders access by its address: physical storage buffers."""
 
 from __future__ import annotations
 
@@ -7,35 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import is_pointer, scalar_of
 from vkops.interpreter.values import Numbers, Outside, Pointer, Value
-from vkops.shaders import layout
-from vkops.shaders.layout import Number, Struct, Type
+from vkops.shaders.layout import ArrayType, ScalarType, StructType, Type
 
 BASE = 1 << 36
 """The address of the first byte."""
 
 _GAP = 1 << 12
-"""Bytes between tensors, and what their first bytes are aligned to."""
+"""The number of bytes between tensors, and the alignment of their first bytes."""
 
 _FAR = 1 << 60
-"""The number that is added to an address that no tensor is near."""
+"""The number that is added to an address if no tensor is near it."""
 
 _SMALLEST = {"StorageBuffer8BitAccess": 1, "StorageBuffer16BitAccess": 2}
 
 NO_TENSOR = "no tensor at this address"
 
 PLACE = (-1, -1)
-"""The place of the memory among those of blocks, by set and binding."""
+"""The key of this memory in a dictionary of blocks' memory by set and binding."""
 
 
-class TensorMemory(Memory):
-    """Tensors by name, with a gap between each two. Accesses outside of them are out of bounds.
+class TensorMemory(MemoryVariable):
+    """Tensors by name, with a gap between them; accesses outside of a tensor are out of bounds.
 
-    They have the addresses of a device, in ascending order, if these are given. Then their elements
-    have the type that was accessed last.
+    If a device's addresses are given, in ascending order, the tensors have these. The elements then
+    have the type of the last access.
     """
 
     def __init__(
@@ -50,17 +49,17 @@ class TensorMemory(Memory):
         starts = _starts(tensors)
         self._starts: Array = starts[: max(len(tensors), 1)]
         self._known: Array = np.array(known or BASE + self._starts, np.int64)
-        super().__init__("", Number("uint", 4), "", 1, int(starts[-1]), is_written=True)
+        super().__init__("", ScalarType("uint", 4), "", 1, int(starts[-1]), is_written=True)
         self.unit = min([_SMALLEST[c] for c in capabilities if c in _SMALLEST], default=4)
         for start, data in zip(self._starts.tolist(), tensors.values(), strict=False):
             self._data[start : start + data.nbytes] = np.frombuffer(data.tobytes(), np.uint8)
 
     def start(self, name: str) -> int:
-        """Return where a tensor begins."""
+        """Return the offset at which a tensor begins."""
         return int(self._starts[[*self.tensors].index(name)])
 
     def results(self) -> dict[str, Array]:
-        """Return the tensors with what is stored there."""
+        """Return the tensors with their stored content."""
         spans = zip(self._starts.tolist(), self.tensors.items(), strict=False)
         return {
             name: self._data[start : start + data.nbytes].view(data.dtype).reshape(data.shape)
@@ -68,7 +67,7 @@ class TensorMemory(Memory):
         }
 
     def offsets(self, addresses: Array) -> Array:
-        """Return the bytes that have addresses; those that are far from all tensors are beyond."""
+        """Return the offsets for addresses; far from all tensors, an offset is beyond them."""
         at = addresses.view(np.int64)
         number = np.clip(self._known.searchsorted(at, "right") - 1, 0, None)
         distance = at - self._known[number]
@@ -76,13 +75,13 @@ class TensorMemory(Memory):
         return np.where(is_near, distance + self._starts[number], at + _FAR)
 
     def addresses_of(self, offsets: Array) -> Array:
-        """Return the addresses of bytes."""
+        """Return the addresses for offsets."""
         number = np.clip((self._starts - _GAP // 2).searchsorted(offsets, "right") - 1, 0, None)
         near = offsets - self._starts[number] + self._known[number]
         return np.where(_is_far(offsets), offsets - _FAR, near)
 
     def room(self, offset: int) -> int:
-        """An array of unknown length has no end; ``outside`` checks each access."""
+        """The size is unlimited, because ``outside`` checks each access."""
         return BASE
 
     def element(self, offset: int, whole: Type | None = None) -> str:
@@ -92,7 +91,7 @@ class TensorMemory(Memory):
         return f"{name}[{(offset - int(self._starts[number])) // data.itemsize}]"
 
     def outside(self, pointer: Pointer) -> Outside | None:
-        """Return which invocations access bytes that are not in one tensor, or misaligned ones."""
+        """Return which invocations access misaligned bytes, or bytes that are not in one tensor."""
         at: Array = np.atleast_1d(pointer.offset)
         number = np.clip(self._starts.searchsorted(at, "right") - 1, 0, None)
         start, end = self._starts[number], self._starts[number] + self._sizes[number]
@@ -120,49 +119,49 @@ class TensorMemory(Memory):
 
 
 def _is_far(offsets: Array) -> Array:
-    """Whether no tensor is near; the sum of ``_FAR`` and a large address is negative."""
+    """Whether no tensor is near; with a large address, the sum with ``_FAR`` is negative."""
     return np.asarray(np.abs(offsets) >= _FAR // 2)
 
 
 def _starts(tensors: Mapping[str, Array]) -> Array:
-    """Return where tensors begin, and the end."""
+    """Return the offsets at which tensors begin, and the end."""
     sizes = (each.nbytes for each in tensors.values())
     return np.cumsum([0, *(-(-size // _GAP) * _GAP + _GAP for size in sizes)])
 
 
 def pointer(memory: TensorMemory | None, type_: Type, addresses: Array) -> Pointer:
-    """Return the pointer to memory at addresses."""
+    """Return a pointer into the memory at addresses."""
     memory = memory or TensorMemory({})
     at = memory.offsets(addresses)
     return Pointer(memory, type_, int(at[0]) if len(at) == 1 else at)
 
 
 def numbers(value: Value) -> Value:
-    """Return the addresses of a pointer to memory that has some, and other values as they are."""
+    """Return addresses for a pointer into memory that has some, and other values unchanged."""
     if isinstance(value, Pointer) and isinstance(value.variable, TensorMemory):
         return Numbers(value.variable.addresses_of(np.atleast_1d(value.offset)).astype(np.uint64))
     return value
 
 
 def with_addresses(type_: Type | None, path: str, value: Any, tensors: dict[str, Array]) -> Any:
-    """Return values with the address of each array in them that stands for an address.
+    """Return values in which an array that stands for its address is replaced by the address.
 
     The arrays are added to ``tensors`` by their paths.
     """
-    if type_ == Number("uint", 8) and isinstance(value, np.ndarray) and value.ndim:
+    if type_ == ScalarType("uint", 8) and isinstance(value, np.ndarray) and value.ndim:
         same = (name for name, known in tensors.items() if known is value)
         name = next(same, path)
         tensors[name] = value
         return BASE + int(_starts(tensors)[[*tensors].index(name)])
-    if isinstance(type_, Struct) and isinstance(value, Mapping):
+    if isinstance(type_, StructType) and isinstance(value, Mapping):
         types = {member.name: member.type for member in type_.members}
         return {
             name: with_addresses(types.get(name), f"{path}.{name}", each, tensors)
             for name, each in value.items()
         }
     if isinstance(value, (list, tuple)) and type_ is not None and not is_pointer(type_):
-        members = [type_.element] * len(value) if isinstance(type_, layout.Array) else ()
-        members = [m.type for m in type_.members] if isinstance(type_, Struct) else members
+        members = [type_.element] * len(value) if isinstance(type_, ArrayType) else ()
+        members = [m.type for m in type_.members] if isinstance(type_, StructType) else members
         padded = [*members, *[None] * len(value)]
         return [
             with_addresses(padded[number], f"{path}[{number}]", each, tensors)

@@ -1,4 +1,4 @@
-"""The check of blocks and buffer references that are declared restrict."""
+"""The check of blocks and buffer references that are declared ``restrict``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from vkops.interpreter.memory import Active, Memory
+from vkops.interpreter.memory import Active, MemoryVariable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import LANE_BITS, LANES
@@ -18,15 +18,15 @@ from vkops.shaders.binary import Decoration, Op, Storage
 
 _CHAINS = (Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 
-_Way = Memory | tuple[int, bool]
-"""A block; or a reference that is restrict, with whether it is another one that is used."""
+_Way = MemoryVariable | tuple[int, bool]
+"""A block; or a restrict reference, with False for accesses through it, and True for others."""
 
 
 class Aliases(Observer):
-    """Finds what is written in one way, and accessed in another: one is restrict.
+    """Finds accesses to the same memory in two ways, of which one is restrict and one writes.
 
-    A reference is the only way to its memory until the function ends that declares it. One that may
-    be made of it is not taken for another.
+    A restrict reference must be the only way to its memory until the function that declares it
+    returns. A pointer that may be derived from the reference is not reported.
     """
 
     def begin(self) -> None:
@@ -34,7 +34,7 @@ class Aliases(Observer):
         pointers_of = {id_: v if isinstance(v, tuple) else (v,) for id_, v in run.variables.items()}
         known = [(id_, each.variable) for id_, pointers in pointers_of.items() for each in pointers]
         self._restrict = {memory for id_, memory in known if has(id_, Decoration.RESTRICT)}
-        self._others: dict[Memory, list[Memory]] = {}
+        self._others: dict[MemoryVariable, list[MemoryVariable]] = {}
         for id_, memory in known:
             others = [m for n, m in known if n != id_ and memory.shadow is m.shadow is not None]
             others = [other for other in others if {memory, other} & self._restrict]
@@ -42,7 +42,7 @@ class Aliases(Observer):
         self._references = References(run.program)
         self._live: list[int] = []
         self._inside: list[list[int]] = []  # calls: the function, and how many are in it
-        # The last reads and changes of each unit, with the invocations, as those of a shadow.
+        # The last reads and changes of each unit, each with the invocation, encoded as in Shadow.
         self._seen: dict[_Way, Array] = {}
         for memory in self._others:
             self._seen[memory] = np.zeros((2, memory.units), np.int64)
@@ -63,8 +63,8 @@ class Aliases(Observer):
             for id_ in self._references.declared(function):
                 self._live.remove(id_)
 
-    def _ways(self, kind: str, memory: Memory) -> Iterator[tuple[_Way, _Way]]:
-        """Yield the ways in which memory is accessed, each with one that excludes it."""
+    def _ways(self, kind: str, memory: MemoryVariable) -> Iterator[tuple[_Way, _Way]]:
+        """Yield the ways of an access, each with the way that excludes it."""
         for other in self._others.get(memory, ()):
             yield memory, other
         step = self.machine.step
@@ -89,7 +89,7 @@ class Aliases(Observer):
                 self._seen[way][1 - first, units] = code
 
     def _report(
-        self, kind: str, memory: Memory, way: _Way, codes: Array, units: Array, who: Array
+        self, kind: str, memory: MemoryVariable, way: _Way, codes: Array, units: Array, who: Array
     ) -> None:
         run, place, rows = self.machine, self.machine.step.place, codes.any(1)
         row = run.example(rows, who)
@@ -98,7 +98,7 @@ class Aliases(Observer):
         did = PAST["written" if self._seen[way][1, unit] == code else "read"]
         where = run.access_places[code >> LANE_BITS]
         one = memory.element(memory.place_of(unit))
-        if isinstance(way, Memory):
+        if isinstance(way, MemoryVariable):
             two = way.element(way.place_of(unit))
             block, name = (memory, one) if memory in self._restrict else (way, two)
             head = f"the same memory as '{two}', and '{block.name or name.partition('[')[0]}' is"
@@ -117,9 +117,10 @@ class Aliases(Observer):
 
 
 class References:
-    """The variables and parameters ``restrict`` that hold such references, by id.
+    """The ids of the variables and parameters that hold restrict references.
 
-    What pointers are made of is that in all paths: the check must not take a copy for another one.
+    The ids that a pointer may be derived from are collected over all paths, so that the check never
+    takes a copy of a reference for another reference.
     """
 
     def __init__(self, program: ShaderProgram) -> None:
@@ -127,8 +128,8 @@ class References:
         self.restrict = {id_ for (id_, *_), own in decorated if Decoration.RESTRICT_POINTER in own}
         self._program = program
         self._declared: dict[int, Sequence[int]] = {}
-        self._chains: dict[int, int] = {}  # what a pointer points into
-        self._loads: dict[int, int] = {}  # the variable that a value is read from
+        self._chains: dict[int, int] = {}  # the root of a chain of accesses
+        self._loads: dict[int, int] = {}  # the variable from which a value is loaded
         self._sources: defaultdict[int, set[int]] = defaultdict(set)
         self._known: dict[int, set[int]] = {}
         for id_, function in program.functions.items() if self.restrict else ():
@@ -160,22 +161,22 @@ class References:
         return self._chains.get(pointer, pointer)
 
     def _variable(self, pointer: int) -> int:
-        """Return the variable that a pointer points into; 0 stands for memory with an address."""
+        """Return the variable that a pointer points into; 0 means memory with an address."""
         root = self._root(pointer)
         type_ = self._program.declared.defined[self._program.value_types[root]]
         is_address = type_.op != Op.TypePointer or type_.words[1] == Storage.PHYSICAL
         return 0 if is_address else root
 
     def declared(self, function: Function) -> Sequence[int]:
-        """Return those that a function declares."""
+        """Return the restrict references that a function declares."""
         return self._declared.get(function.id, ())
 
     def through(self, pointer: int) -> int:
-        """Return the variable that a pointer is read from; 0 if there is none."""
+        """Return the variable from which a pointer is loaded; 0 if there is none."""
         return self._loads.get(self._root(pointer), 0)
 
     def sources(self, pointer: int) -> set[int]:
-        """Return the ids of all that a pointer can be made of."""
+        """Return the ids of all values that a pointer can be derived from."""
         if pointer not in self._known:
             seen, rest = {pointer}, [pointer]
             while rest:

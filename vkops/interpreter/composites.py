@@ -1,6 +1,6 @@
-"""Instructions that take composites apart and put them together.
+"""Instructions that extract parts of composites, and construct composites.
 
-Each has the operands of the instruction, and a function that returns the values of ids.
+Each is a function of the instruction's operands, and of a function that returns the values of ids.
 """
 
 from __future__ import annotations
@@ -71,4 +71,4 @@ def _shuffle(operands: Sequence[int], value_of: ValueOf) -> Numbers:
 TABLE: dict[int, Callable[[Sequence[int], ValueOf], Value]] = {
     Op.CompositeExtract: _extract, Op.CompositeInsert: _insert, Op.VectorShuffle: _shuffle,
 }  # fmt: skip
-"""By opcode."""
+"""The functions by opcode."""

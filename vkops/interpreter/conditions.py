@@ -1,4 +1,4 @@
-"""The lines of conditions that are only variables, which glslang does not say."""
+"""The source lines of conditions that are only variables, for which glslang emits no lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SELECTIONS = (Op.BranchConditional, Op.Switch)
 
 
 class Raw(NamedTuple):
-    """An instruction of a block; the others are as those of Decoded."""
+    """An instruction of a block; its other attributes are those of Decoded."""
 
     block: Any  # a BasicBlock
     instruction: Instruction
@@ -27,7 +27,7 @@ class Raw(NamedTuple):
 class Conditions:
     """Finds the lines of conditions in a function.
 
-    ``heads`` has the places of loops by the labels of their heads.
+    ``heads`` has the source lines of loops by the labels of their heads.
     """
 
     def __init__(self, declared: Declarations) -> None:
@@ -43,14 +43,15 @@ class Conditions:
         after: SourceLine,
         lines: Sequence[str],
     ) -> None:
-        """Place the instructions from ``at`` on, which have no line and are between two places.
+        """Set the lines of the instructions from ``at`` on, which have none.
 
-        ``lines`` are those of the file. The places are the lines with conditions between both, or
-        the place before: at the head of a loop, and where && and || end, which is an OpPhi.
+        They are between ``before`` and ``after``, and ``lines`` are the lines of the file. An
+        instruction gets the next line with a condition between the two. It gets the line ``before``
+        at the head of a loop, and at the end of && or ||, which is an OpPhi.
         """
         if self._last.file != before.file or self._last.line < before.line:
             self._last = before
-        # Behind a loop, the place before is that of its head.
+        # After a loop, the line before is that of the loop's head.
         between = range(self._last.line + 1, min(after.line, len(lines)) + 1)
         places: Iterator[SourceLine] = (
             SourceLine(before.file, number)
@@ -65,7 +66,7 @@ class Conditions:
             raw[at:] = self._placed(raw[at:], before, places)
 
     def _is_misplaced(self, raw: Sequence[Raw], before: SourceLine, lines: Sequence[str]) -> bool:
-        """Whether the last instruction has the place of a statement, but selects by a variable."""
+        """Whether the last instruction has a statement's line, but is a selection by a variable."""
         if not raw or raw[-1].instruction.op not in _SELECTIONS or raw[-1].place != before:
             return False
         condition, earlier = raw[-1].instruction.words[0], [each.instruction for each in raw[:-1]]
@@ -95,9 +96,9 @@ class Conditions:
 
 
 def _is_condition_of_loop(raw: Sequence[Raw], at: int) -> bool:
-    """Whether the first selection from an instruction on, behind the head of a loop, can leave it.
+    """Whether the first selection after the head of a loop can leave the loop.
 
-    The line is that of the head then.
+    If so, its line is the line of the head.
     """
     head = [each.instruction for each in raw[max(0, at - 2) : at]]
     if [op for op, _ in head] != [Op.LoopMerge, Op.Branch]:

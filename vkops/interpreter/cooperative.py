@@ -1,7 +1,8 @@
 """Cooperative matrices (SPV_KHR_cooperative_matrix).
 
-Elements are numbered by rows. Of a scope of ``size`` invocations, number ``i`` has the elements
-``i``, ``i + size``, ``i + 2 * size`` and so on; its value of a matrix is an array of these.
+The elements of a matrix are numbered row by row. A scope has ``size`` invocations. Its invocation
+``i`` has the elements ``i``, ``i + size``, ``i + 2 * size`` and so on; the invocation's value is an
+array of these.
 """
 
 from __future__ import annotations
@@ -11,26 +12,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.operations import Array, integers
 from vkops.interpreter.order import subgroup_of
 from vkops.interpreter.program import Decoded
 from vkops.interpreter.state import State
 from vkops.interpreter.subgroups import Subgroups
 from vkops.interpreter.values import Numbers, Outside, Pointer, Reason
-from vkops.shaders import layout
 from vkops.shaders.binary import Op
-from vkops.shaders.layout import Number, Struct
+from vkops.shaders.layout import ArrayType, ScalarType, StructType
 
 _ROW_MAJOR, _COLUMN_MAJOR = 0, 1
 _SATURATING = 16
-"""The operand of a product that lets its sums saturate; lower bits say what is signed."""
+"""The operand of a product whose sums saturate; the lower bits say which matrices are signed."""
 
 
 class _Matrix(NamedTuple):
-    """A type: an invocation has ``length`` elements."""
+    """The type of a matrix; each invocation has ``length`` elements."""
 
-    number: Number
+    number: ScalarType
     size: int
     rows: int
     columns: int
@@ -47,29 +47,29 @@ class _Matrix(NamedTuple):
         return cls(array.element, size, rows, columns, array.count)
 
     def lanes(self, run: State) -> Array:
-        """Return the numbers of the active invocations in their scopes."""
+        """Return the numbers of the active invocations within their scopes."""
         return run.active.who % run.group_size % self.size
 
     def whole(self, group: Subgroups, value: Array, fill: Any) -> Array:
-        """Return the matrices of all scopes; ``fill`` is what invocations have that are missing."""
+        """Return the matrices of all scopes; elements of inactive invocations are ``fill``."""
         value = np.broadcast_to(value, (len(group.row), self.length))
         flat = np.swapaxes(group.table(value, fill), 1, 2).reshape(group.rows, -1)
         return flat[:, : self.rows * self.columns].reshape(-1, self.rows, self.columns)
 
     def parts(self, group: Subgroups, whole: Array) -> Array:
-        """Return what each invocation has of the matrices of all scopes."""
+        """Return the elements of each invocation from the matrices of all scopes."""
         flat = np.zeros((group.rows, self.length * self.size), whole.dtype)
         flat[:, : self.rows * self.columns] = whole.reshape(group.rows, -1)
         table = np.swapaxes(flat.reshape(group.rows, self.length, self.size), 1, 2)
         return table[group.row, group.column]
 
 
-def _array_of(pointer: Pointer) -> tuple[layout.Array | None, Array]:
-    """Return the array into which a pointer points, and where it begins for each invocation."""
+def _array_of(pointer: Pointer) -> tuple[ArrayType | None, Array]:
+    """Return the array that a pointer points into, and its offset for each invocation."""
     part, at = pointer.variable.type, np.atleast_1d(np.asarray(pointer.offset, np.int64))
     start = np.zeros_like(at)
-    while isinstance(part, Struct) or (isinstance(part, layout.Array) and part.form == "array"):
-        if isinstance(part, Struct):
+    while isinstance(part, StructType) or (isinstance(part, ArrayType) and part.form == "array"):
+        if isinstance(part, StructType):
             first = int((at - start)[0])
             inside = [member for member in part.members if member.offset <= first]
             if not inside:
@@ -83,7 +83,7 @@ def _array_of(pointer: Pointer) -> tuple[layout.Array | None, Array]:
 
 
 def _elements(run: State, type_: int, ids: Sequence[int]) -> Iterator[tuple[Pointer, Array]]:
-    """Yield pointers to the elements that invocations have, and which invocations have them.
+    """Yield pointers to the elements of each invocation, and which invocations have an element.
 
     ``ids`` are those of the pointer, the layout and the stride.
     """
@@ -93,7 +93,7 @@ def _elements(run: State, type_: int, ids: Sequence[int]) -> Iterator[tuple[Poin
         run.refuse(f"the layout {order} of a cooperative matrix")
     stride = run.value(ids[2]).astype(np.int64) * pointer.type.nbytes if ids[2:] else 0
     memory, array, start = pointer.variable, None, np.zeros(1, np.int64)
-    if isinstance(memory, Memory):
+    if isinstance(memory, MemoryVariable):
         array, start = _array_of(pointer)
     count = matrix.rows * matrix.columns
     for number in range(matrix.length):
@@ -169,7 +169,7 @@ def _multiply_add(run: State, step: Decoded) -> Numbers:
 
 
 def _narrowed(total: Array, dtype: np.dtype[Any], kind: str, saturating: int) -> Array:
-    """Return exact numbers as those of a result, whose sign ``kind`` tells."""
+    """Convert exact numbers to the result's type; ``kind`` says whether they saturate as signed."""
     if dtype.kind == "f":
         return total.astype(dtype)
     as_integer = np.dtype(f"{'i' if kind == 's' else 'u'}{dtype.itemsize}")
@@ -190,4 +190,4 @@ HANDLERS: dict[int, Callable[[State, Decoded], Any]] = {
         np.array([_Matrix.of(run, step.operands[0]).length], np.uint32)
     ),
 }
-"""By opcode."""
+"""The functions by opcode."""

@@ -1,4 +1,4 @@
-"""Coverage: how often the lines, branches and functions of a shader's source ran."""
+"""Coverage: how often the lines, branches and functions of a shader's source were executed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _WITHOUT_LINES = (Op.Variable, Op.Unreachable)
 
 
 class Way(NamedTuple):
-    """One of the ways of a branch: the line that it goes to, and how often it was taken.
+    """A target of a branch: the line it goes to, and how often it was taken.
 
-    The line is 0 if it is not known, or if the way leaves the function or the file.
+    The line is 0 if it is not known, or if it is outside the function or the file.
     """
 
     line: int
@@ -32,7 +32,7 @@ class Way(NamedTuple):
 
 @dataclass
 class FileCoverage:
-    """How often parts of a source file ran, counted for each invocation.
+    """How often parts of a source file were executed, counted for each invocation.
 
     Attributes:
         lines: the counts of the lines that have instructions. The count of a line is the largest
@@ -53,7 +53,7 @@ class FileCoverage:
             self.add_branch(key, ways)
 
     def add_branch(self, key: tuple[int, int], ways: list[Way]) -> None:
-        """Add the counts of a branch, whose ways are added in their order."""
+        """Add the counts of the targets of a branch, in order."""
         known = self.branches.setdefault(key, [])
         for number, (line, taken) in enumerate(ways):
             if number == len(known):
@@ -63,12 +63,12 @@ class FileCoverage:
 
     @property
     def ways(self) -> list[Way]:
-        """The ways of all branches."""
+        """The targets of all branches."""
         return [way for ways in self.branches.values() for way in ways]
 
 
 class Coverage(Observer):
-    """Counts how many invocations execute each block, and each way of a branch."""
+    """Counts how many invocations execute each block, and take each target of a branch."""
 
     def __init__(self) -> None:
         self._blocks: Counter[int] = Counter()  # by the identity of a block
@@ -81,7 +81,7 @@ class Coverage(Observer):
         self._ways[id(block), id(target)] += len(active.slots)
 
     def files(self) -> dict[str, FileCoverage]:
-        """Return the coverage of each file, by the names that places have."""
+        """Return the coverage of each file, by the names in source lines."""
         files: dict[str, FileCoverage] = {}
         for function in self.machine.program.functions.values():
             for name, counts in self._of_function(function).items():
@@ -90,7 +90,7 @@ class Coverage(Observer):
 
     def _of_function(self, function: Function) -> Mapping[str, FileCoverage]:
         program, files = self.machine.program, dict[str, FileCoverage]()
-        # Code that is inlined for several calls is as several functions.
+        # Code that is inlined for several calls counts as several functions.
         copies: dict[tuple[int, str], FileCoverage] = {}
         for block, step in _steps_with_lines(program, function):
             file, line = step.place
@@ -111,7 +111,7 @@ class Coverage(Observer):
         return files
 
     def _ways_of(self, function: Function, block: BasicBlock, step: Decoded) -> list[Way]:
-        """Return the ways of a branch; none for other steps, and if there is only one."""
+        """Return the targets of a branch; none for other instructions, or if there is only one."""
         ways = []
         for label in _targets(step):
             number = function.numbers[label]
@@ -122,9 +122,9 @@ class Coverage(Observer):
         return ways[::-1] if self._is_negated(function, block, step) else ways
 
     def _is_negated(self, function: Function, block: BasicBlock, step: Decoded) -> bool:
-        """Whether a branch is that of ``||``: glslang negates its first operand.
+        """Whether a branch belongs to ``||``, for which glslang negates the first operand.
 
-        The result, an OpPhi, is the operand itself.
+        The result, an OpPhi, has the operand that is not negated.
         """
         if step.op != Op.BranchConditional:
             return False
@@ -143,7 +143,7 @@ class Coverage(Observer):
 def _steps_with_lines(
     program: ShaderProgram, function: Function
 ) -> Iterator[tuple[BasicBlock, Decoded]]:
-    """Yield the steps of a function that are code in a line, with their blocks."""
+    """Yield the instructions of a function that belong to a source line, with their blocks."""
     for block in function.blocks:
         for step in block.steps:
             if _has_line(program, step):
@@ -151,11 +151,11 @@ def _steps_with_lines(
 
 
 def _has_line(program: ShaderProgram, step: Decoded) -> bool:
-    """Whether a step is code in a line that is known.
+    """Whether an instruction belongs to a known source line.
 
-    Compilers give no line to jumps behind a construct, and to the condition of a selection that is
-    only a variable. The place of such a condition is found by its text. Only some versions of
-    glslang give a line to the end of a function: that of its brace, which is not counted.
+    Compilers emit no line for jumps after a construct, and for the condition of a selection that is
+    only a variable. The line of such a condition is found by its text. Only some versions of
+    glslang emit a line for the end of a function, that of its brace, which is not counted.
     """
     if not step.place.line or step.op in _WITHOUT_LINES:
         return False
@@ -165,7 +165,7 @@ def _has_line(program: ShaderProgram, step: Decoded) -> bool:
 
 
 def _first_place(program: ShaderProgram, function: Function, number: int) -> SourceLine | None:
-    """Return the place of the first code from a block on; None if it depends on a branch."""
+    """Return the line of the first code from a block on; None if it depends on a branch."""
     seen: set[int] = set()
     head: SourceLine | None = None
     while number not in seen:
@@ -175,7 +175,7 @@ def _first_place(program: ShaderProgram, function: Function, number: int) -> Sou
         last = block.steps[-1]
         goes_on = block.is_divided or last.op == Op.Branch
         if place is not None and block.is_loop and goes_on and head is None:
-            head, place = place, None  # the line of do ... while is that of its end
+            head, place = place, None  # do ... while has the line of its end
         if place is not None or not goes_on:
             return min(place, head) if place and head else place or head
         number = number + 1 if block.is_divided else function.numbers[last.operands[0]]
@@ -183,7 +183,7 @@ def _first_place(program: ShaderProgram, function: Function, number: int) -> Sou
 
 
 def _targets(step: Decoded) -> list[int]:
-    """Return the different labels that a branch can go to: the default of a switch is the last."""
+    """Return the different labels that a branch can go to; the default of a switch is the last."""
     _, *labels = (*step.operands, 0)[:3]
     if step.op == Op.Switch:
         labels = [*step.operands[3::2], step.operands[1]]

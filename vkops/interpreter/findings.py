@@ -19,19 +19,20 @@ class Finding:
     """A fault of a shader.
 
     Attributes:
-        kind: what it is, such as "data race".
+        kind: its kind, such as "data race".
         place: its file and line.
         message: a sentence about it.
         invocations: the global ids of one or two invocations that have it.
         count: how often it happened.
-        other: the place of the other access, of a data race; or where another invocation made an
-            undefined value.
+        other: the place of the other access of a data race; or the place where another invocation
+            computed an undefined value.
         texts: the source lines of these places, as far as they are known.
-        block: the block whose values are read and were not given, if that is the fault.
-        schedule: the name of the order of workgroups and subgroups of the run that had it; "" if
-            that is the usual one.
-        subgroup_size: that of the run that had it, if no run with the size of the check did.
-        caller: the line of Python that ran the shader, if that is known.
+        block: the block that is read without having got values, if that is the fault.
+        schedule: the name of the order of workgroups and subgroups of the run that had it; "" for
+            the usual order.
+        subgroup_size: the subgroup size of the run that had it, if only runs with other sizes than
+            that of the check had it; otherwise 0.
+        caller: the line of Python that ran the shader, if it is known.
     """
 
     kind: str
@@ -51,7 +52,7 @@ class Finding:
 
     @property
     def details(self) -> str:
-        """The message, with the invocations, how often it happened, and how the run was made."""
+        """The message, with the invocations, the number of times, and the kind of run."""
         who = " and ".join(str(each) for each in self.invocations)
         by = f"; invocation{'s' if len(self.invocations) > 1 else ''} {who}" if who else ""
         often = f", {self.count} times" if self.count > 1 else ""
@@ -60,7 +61,7 @@ class Finding:
         return f"{self.message}{by}{often}{how}"
 
     def called_from(self, frame: FrameType | None) -> Finding:
-        """Add the line at which a frame of Python is."""
+        """Set the line of Python that a frame executes."""
         if frame is None:
             return self
         caller = SourceLine(frame.f_code.co_filename, frame.f_lineno)
@@ -68,7 +69,7 @@ class Finding:
         return replace(self, caller=caller, texts=(*self.texts, (caller, text)))
 
     def with_source(self, sources: Mapping[str, Sequence[str]]) -> Finding:
-        """Add source lines, from those of each file."""
+        """Add source lines; ``sources`` has the lines of each file."""
         texts = []
         for place in dict.fromkeys(filter(None, (self.place, self.other))):
             text = "".join(sources.get(place.file, ())[max(place.line - 1, 0) : place.line])
@@ -88,27 +89,27 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The finding, and its source lines below."""
+        """The finding, followed by its source lines."""
         return "\n".join(filter(None, (str(self), self.source)))
 
 
 @dataclass
 class Findings:
-    """Collects findings. Of those that are alike, the first is kept, and all are counted."""
+    """Collects findings: of equal ones, the first is kept, and all are counted."""
 
     _found: dict[tuple[str, ...], Finding] = field(default_factory=dict)
 
     def add(self, finding: Finding, key: str) -> None:
-        """Add a finding; those with the same kind, place and key are alike."""
+        """Add a finding; findings with the same kind, source line and key are equal."""
         known = self._found.get(at := (finding.kind, str(finding.place), key))
         self._found[at] = replace(known, count=known.count + finding.count) if known else finding
 
     def remove(self, kind: str) -> None:
-        """Forget the findings of a kind."""
+        """Remove the findings of a kind."""
         self._found = {at: each for at, each in self._found.items() if each.kind != kind}
 
     def update(self, others: Findings, **how: Any) -> None:
-        """Add the findings of another run that are not known, with attributes of that run."""
+        """Add the findings of another run that are not known yet, with attributes of that run."""
         for key, finding in others._found.items():
             self._found.setdefault(key, replace(finding, **how))
 

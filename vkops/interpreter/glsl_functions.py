@@ -56,12 +56,12 @@ def _highest_signed(v: Array) -> Array:
 
 
 def _joined(dtype: type) -> Callable[[Array], Array]:
-    """Return a function that makes one number of each vector, of the same bits."""
+    """Return a function that reinterprets each vector as one number with the same bits."""
     return lambda v: np.ascontiguousarray(v).view(dtype)[..., 0]
 
 
 def _parts(dtype: type) -> Callable[[Array], Array]:
-    """Return a function that makes a vector of each number, of the same bits."""
+    """Return a function that reinterprets each number as a vector with the same bits."""
     return lambda v: np.ascontiguousarray(v).view(dtype).reshape(len(v), -1)
 
 
@@ -105,7 +105,7 @@ def _inverse(m: Array) -> Array:
 
 _DEGREE = np.pi / 180
 _MAX_EXPONENT = 1 << 12
-"""One that makes 0 or infinity of all floats."""
+"""An exponent that turns every float into 0 or infinity."""
 
 FUNCTIONS = by_number(NUMBERS, {
     "": {
@@ -145,7 +145,7 @@ FUNCTIONS = by_number(NUMBERS, {
         "FindSMsb": _highest_signed,
     },
 })  # fmt: skip
-"""By number."""
+"""The functions by number."""
 
 STORING = {NUMBERS[name]: FUNCTIONS[NUMBERS[f"{name}Struct"]] for name in ("Modf", "Frexp")}
-"""Functions whose second result is stored, as those that return both."""
+"""Functions that store their second result, with the functions that return both."""

@@ -1,4 +1,4 @@
-"""Images, textures, samplers and texel buffers, and the instructions that read and write them.
+"""Images, textures, samplers and texel buffers, and the instructions that access them.
 
 Terms and formulas are those of the chapter on image operations of Vulkan's specification.
 """
@@ -14,22 +14,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.interpreter import texels
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import Decoded, dtype_in, shape_of
 from vkops.interpreter.state import State
 from vkops.interpreter.values import Numbers, Outside, Pointer
-from vkops.shaders import layout
 from vkops.shaders.binary import Op
 from vkops.shaders.image_formats import Format, ImageType
-from vkops.shaders.layout import Number, Type
+from vkops.shaders.layout import ArrayType, ScalarType, StructType, Type
 
 _BIAS, _LOD, _GRAD, _OFFSET, _OFFSETS, _SAMPLE, _MIN_LOD = 0x1, 0x2, 0x4, 0x18, 0x20, 0x40, 0x80
-"""Image operands; an offset is constant or not."""
+"""Bits of image operands; an offset is constant or not."""
 Extra = defaultdict[int, list[Array]]
 
 _FIRST = np.zeros(1, np.int64)
-"""The number of the level, or of the sample, where an instruction chooses none."""
+"""The default number of the level or of the sample."""
 
 
 class Sampling(NamedTuple):
@@ -40,30 +39,30 @@ class Sampling(NamedTuple):
     normalized: bool = True
 
 
-class ImageVariable(Memory):
-    """The texels of an image, a texture or a texel buffer, with the sampler of a texture.
+class ImageVariable(MemoryVariable):
+    """The texels of an image, a texture or a texel buffer, and the sampler of a texture.
 
-    ``levels`` are arrays with an axis for layers if there are any, those of space, one for samples
-    if texels have several, and one for the elements of a texel or a sample.
+    ``levels`` are arrays. Their axes are one for layers, if there are any; those of space; one for
+    samples, if texels have several; and one for the elements of a texel or a sample.
     """
 
     def __init__(
         self, declared: ImageType, format_: Format, levels: Sequence[Array], sampler: Sampling
     ) -> None:
         self.declared, self.format, self.levels, self.sampler = declared, format_, levels, sampler
-        number = Number({"u": "uint", "i": "int", "f": "float"}[format_.dtype[0]],
+        number = ScalarType({"u": "uint", "i": "int", "f": "float"}[format_.dtype[0]],
                         int(format_.dtype[1]))  # fmt: skip
         size, count = number.nbytes, format_.channels
         self.texel: Type = number
         if count > 1:
-            self.texel = layout.Array(number, count, size, size * count, "vector")
+            self.texel = ArrayType(number, count, size, size * count, "vector")
         nbytes = sum(level.nbytes for level in levels)
         super().__init__("", self.texel, "", 1, nbytes, is_written=True)
         self.fill(b"".join(level.tobytes() for level in levels))
         rank, layers = levels[0].ndim - 1, declared.has_layers
         self.dims: int = rank - layers - declared.is_multisampled
         sizes = [level.shape[:-1] for level in levels]
-        # By level: sizes in the order of coordinates, which ends with layers and samples.
+        # By level: the sizes in the order of coordinates; layers and samples come last.
         space = range(layers, layers + self.dims)
         axes = [*reversed(space), *range(layers), *range(space.stop, rank)]
         self.sizes: Array = np.array([[s[axis] for axis in axes] for s in sizes])
@@ -78,12 +77,12 @@ class ImageVariable(Memory):
         return f"{self.name}({self._words(at)}{f', level {level}' if level else ''})"
 
     def _words(self, at: Array) -> str:
-        """Return the coordinates of a texel in words, such as ``3, 5``."""
+        """Return the coordinates of a texel as text, such as ``3, 5``."""
         *texel, last = map(str, at)
         return ", ".join([*texel, f"sample {last}" if self.declared.is_multisampled else last])
 
     def results(self) -> list[Array]:
-        """Return the levels with what is stored there."""
+        """Return the levels with their stored content."""
         starts = (self._starts * self.format.nbytes).tolist()
         return [
             self.contents()[start : start + each.nbytes].view(each.dtype).reshape(each.shape)
@@ -91,7 +90,7 @@ class ImageVariable(Memory):
         ]
 
     def pointer(self, at: Array, level: Array) -> Pointer:
-        """Return the pointers to texels by integer coordinates."""
+        """Return pointers to the texels with integer coordinates."""
         most = len(self.levels) - 1
         known = np.clip(level, 0, most)
         wrong = ((at < 0) | (at >= self.sizes[known])).any(1) | (level != known)
@@ -110,11 +109,11 @@ class ImageVariable(Memory):
         )
 
 
-class SamplerVariable(Memory):
+class SamplerVariable(MemoryVariable):
     """A sampler that is bound alone."""
 
     def __init__(self, sampler: Sampling) -> None:
-        super().__init__("", Number("uint", 4), "", 1, 0, is_written=True)
+        super().__init__("", ScalarType("uint", 4), "", 1, 0, is_written=True)
         self.sampler = sampler
 
 
@@ -124,7 +123,7 @@ def _coordinates(run: State, id_: int) -> Array:
 
 
 def _at_sample(image: ImageVariable, at: Array, sample: Array = _FIRST) -> Array:
-    """Return integer coordinates with the number of the sample, if texels have several."""
+    """Return integer coordinates with the number of the sample appended, if texels have several."""
     if not image.declared.is_multisampled:
         return at
     count = max(len(at), len(sample))
@@ -133,7 +132,7 @@ def _at_sample(image: ImageVariable, at: Array, sample: Array = _FIRST) -> Array
 
 
 def _image(run: State, id_: int) -> tuple[ImageVariable, Sampling]:
-    """Return an image, and the sampler that it is combined with."""
+    """Return an image, and the sampler that is combined with it."""
     value = run.raw(id_)
     image, sampler = value if isinstance(value, tuple) else (value, value)
     if not isinstance(image, Pointer) or not isinstance(sampler, Pointer):
@@ -142,7 +141,7 @@ def _image(run: State, id_: int) -> tuple[ImageVariable, Sampling]:
 
 
 def _extra(run: State, operands: Sequence[int]) -> Extra:
-    """Return image operands by their bits."""
+    """Return the values of image operands by their bits."""
     extra: Extra = defaultdict(list)
     mask, *rest = operands or (0,)
     for bit in (0x1, 0x2, 0x4, 0x8, 0x10, 0x20, 0x40, 0x80):
@@ -184,7 +183,7 @@ def _texel_pointer(run: State, step: Decoded) -> Pointer:
 
 
 def _texel(run: State, step: Decoded, sample: Array = _FIRST) -> Pointer:
-    """Return the pointers to the texels or samples that an instruction stores to."""
+    """Return pointers to the texels or samples that an instruction accesses."""
     image, _ = _image(run, step.operands[0])
     at = _coordinates(run, step.operands[1]).astype(np.int64)
     return image.pointer(_at_sample(image, at, sample), _FIRST)
@@ -213,11 +212,11 @@ _FACES = np.array(
     ],
     np.float32,
 )  # fmt: skip
-"""The directions of the faces of a cube: to the face, and of its coordinates."""
+"""For each face of a cube, its direction, and the directions of its coordinates."""
 
 
 def _on_face(direction: Array) -> tuple[Array, Array]:
-    """Return the face that a direction goes through, and where, from 0 to 1."""
+    """Return the face that a direction goes through, and the coordinates on it, from 0 to 1."""
     size = np.abs(direction)
     x, y, z = size.T
     axis = np.where((z >= x) & (z >= y), 2, np.where(y >= x, 1, 0))
@@ -228,9 +227,10 @@ def _on_face(direction: Array) -> tuple[Array, Array]:
 
 
 class _Footprint(NamedTuple):
-    """The texels at a level that a sample is made of: the first one, and the part of the next.
+    """The texels of one level that a sample is computed from.
 
-    ``layers`` are the numbers of layers or of faces, if there are any.
+    ``first`` has the coordinates of the first texel, and ``part`` the weights of the next texel
+    along each axis. ``layers`` are the numbers of layers or faces, if there are any.
     """
 
     image: ImageVariable
@@ -241,7 +241,7 @@ class _Footprint(NamedTuple):
     layers: Array
 
     def texel(self, run: State, which: Array) -> Array:
-        """Return the texels that are so many behind the first ones."""
+        """Return the texels at an offset from the first ones."""
         size = self.image.sizes[self.level][:, : self.image.dims]
         at, layers = self.first + which, self.layers
         outside = np.zeros(len(at), bool)
@@ -273,7 +273,7 @@ class _Footprint(NamedTuple):
         return texels.decoded(raw, self.image.format)
 
     def filtered(self, run: State) -> Array:
-        """Return the mean of the texels by their distances."""
+        """Return the average of the texels, weighted by their distances."""
         if self.sampler.filter == "nearest":
             return self.texel(run, np.zeros(1, int))
         total: Any = 0
@@ -306,7 +306,7 @@ def _footprint(
 
 
 def _level(image: ImageVariable, extra: Extra) -> Array:
-    """Return the level of detail that instructions choose; 0 if they choose none."""
+    """Return the level of detail that image operands choose; 0 without any."""
     detail = np.zeros(1, np.float32)
     if extra[_LOD]:
         detail = extra[_LOD][0].astype(np.float32)
@@ -359,6 +359,6 @@ HANDLERS: dict[int, Callable[[State, Decoded], Any]] = {
     Op.ImageSampleExplicitLod: _sampled,
     Op.ImageSampleProjExplicitLod: _sampled, Op.ImageGather: _gathered,
     Op.SampledImage: lambda run, step: tuple(run.raw(id_) for id_ in step.operands),
-    Op.Image: lambda run, step: Pointer(_image(run, step.operands[0])[0], layout.Struct((), 0), 0),
+    Op.Image: lambda run, step: Pointer(_image(run, step.operands[0])[0], StructType((), 0), 0),
 }  # fmt: skip
-"""By opcode."""
+"""The functions by opcode."""

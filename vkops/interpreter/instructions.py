@@ -22,8 +22,8 @@ from vkops.interpreter import (
     operations,
     subgroups,
 )
-from vkops.interpreter.memory import Active, Memory
-from vkops.interpreter.operations import Array, Function, dtype_of
+from vkops.interpreter.memory import Active, MemoryVariable
+from vkops.interpreter.operations import Array, ArrayFunction, dtype_of
 from vkops.interpreter.printing import conversions
 from vkops.interpreter.program import (
     SUBGROUP_SCOPE,
@@ -47,10 +47,9 @@ from vkops.interpreter.values import (
     merge,
     take,
 )
-from vkops.shaders import layout
 from vkops.shaders.binary import DEBUG_INFO, Decoration, Op
 from vkops.shaders.grammar import OPCODES
-from vkops.shaders.layout import Number, Struct
+from vkops.shaders.layout import ArrayType, ScalarType, StructType
 
 _ELEMENT_ACCESS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 
@@ -86,11 +85,11 @@ def _access(run: State, step: Decoded) -> Value | None:
         offset = offset + indices.pop(0).astype(np.int64) * stride
     for index in indices:
         wide: Any = int(index[0]) if len(index) == 1 else index.astype(np.int64)
-        if isinstance(part, Struct):
+        if isinstance(part, StructType):
             member = part.members[wide]
             offset, part = offset + member.offset, member.type
             continue
-        assert isinstance(part, layout.Array)
+        assert isinstance(part, ArrayType)
         count = part.count
         if count is None:
             start = offset if isinstance(offset, int) else int(offset[0])
@@ -99,7 +98,7 @@ def _access(run: State, step: Decoded) -> Value | None:
         if wrong.any():
             mask = wrong if outside is None else wrong | outside.mask
             name = base.variable.name
-            if isinstance(base.variable, Memory):
+            if isinstance(base.variable, MemoryVariable):
                 name = base.variable.element(int(np.atleast_1d(offset)[0]), part)
             outside = Outside(name, mask, np.atleast_1d(np.asarray(wide)), count)
             wide = np.where(wrong, 0, wide)
@@ -110,7 +109,7 @@ def _access(run: State, step: Decoded) -> Value | None:
 
 
 def _block(run: State, array: tuple[Value, ...], index: Array, step: Decoded) -> Choice:
-    """Return the pointers of invocations to blocks of an array."""
+    """Return pointers to blocks of an array of blocks; invocations can have different indices."""
     blocks = [block for block in array if isinstance(block, Pointer)]
     at = np.broadcast_to(index.astype(np.int64), len(run.active.slots))
     ids, declared = (step.result, step.operands[1]), run.program.declared
@@ -129,7 +128,7 @@ def _block(run: State, array: tuple[Value, ...], index: Array, step: Decoded) ->
 def _array_length(run: State, step: Decoded) -> Numbers:
     pointer = run.pointer(step.operands[0])
     array, start = parts_of(pointer.type)[step.operands[1]]
-    assert isinstance(array, layout.Array)
+    assert isinstance(array, ArrayType)
     size = max(pointer.variable.nbytes - start, 0)
     return Numbers(np.array([size // array.stride], np.uint32))
 
@@ -152,9 +151,13 @@ def _arithmetic(run: State, step: Decoded) -> Value:
 
 
 def _computed(
-    run: State, step: Decoded, ids: Sequence[int], entry: tuple[str, Function], rule: Misuse | None
+    run: State,
+    step: Decoded,
+    ids: Sequence[int],
+    entry: tuple[str, ArrayFunction],
+    rule: Misuse | None,
 ) -> Value:
-    """Return the result of an operation or a function, with marks on what is undefined."""
+    """Return the result of an operation or a function; undefined components are marked."""
     operands = [run.numbers(id_) for id_ in ids]
     arrays = [operand.array for operand in operands]
     dtype = dtype_in(run.program.type(step.type))
@@ -185,11 +188,11 @@ _DECIDING: dict[int, Callable[..., Array]] = {
     Op.LogicalOr: partial(_undecided, True), Op.LogicalAnd: partial(_undecided, False),
     Op.Select: _chosen,
 }  # fmt: skip
-"""Operations of which one operand can decide: the reasons why results are undefined."""
+"""Operations that one operand alone can decide, with functions that return the reasons."""
 
 
 def _print(run: State, ids: Sequence[int]) -> None:
-    """Tell observers of a call of debugPrintfEXT, whose operands spirv-val does not check."""
+    """Notify observers of a call of debugPrintfEXT; spirv-val does not check its operands."""
     strings = run.program.declared.strings
 
     def refuse(what: str, id_: int, allowed: str) -> NoReturn:
@@ -208,7 +211,7 @@ def _print(run: State, ids: Sequence[int]) -> None:
             continue
         try:
             value = run.raw(id_)
-        except KeyError:  # a type, a label, a function
+        except KeyError:  # the id of a type, a label or a function
             value = None
         if not isinstance(value, Numbers):
             allowed = "an OpString for %s" if letter == "s" else "a scalar or a vector"
@@ -253,7 +256,7 @@ def _dynamic(run: State, step: Decoded) -> Numbers:
 
 
 def _checked_component(run: State, vector: int, id_: int) -> Array:
-    """Return numbers of components of a vector; those out of bounds are a finding."""
+    """Return indices of components of a vector; those out of bounds are a finding."""
     count = run.numbers(vector).array.shape[1]
     wide = run.value(id_).astype(np.int64)
     wrong = (wide < 0) | (wide >= count)
@@ -305,7 +308,7 @@ def _fence(run: State, operands: Sequence[int], active: Active) -> None:
 
 
 class _Exchange:
-    """The function that returns its second argument, like a universal function of NumPy."""
+    """A function that returns its second argument, with the interface of a NumPy ufunc."""
 
     def __call__(self, old: Array, new: Array) -> Array:
         return new
@@ -332,7 +335,7 @@ def _atomic(run: State, step: Decoded) -> Value:
     if not len(active.slots):
         return zeros(pointer.type)
     memory, number = pointer.variable, pointer.type
-    assert isinstance(number, Number)
+    assert isinstance(number, ScalarType)
     _fence(run, step.operands[1:3], active)
     op = Op.AtomicExchange if step.op == Op.AtomicStore else step.op
     old: Numbers = memory.load(number, pointer.offset, active, step.place)
@@ -350,7 +353,7 @@ def _atomic(run: State, step: Decoded) -> Value:
     if mask is not None:
         operand = Numbers(operand).take(np.flatnonzero(mask)).array
     if kind and kind != {"int": "s", "uint": "u"}[number.kind]:
-        number = Number("int" if kind == "s" else "uint", number.nbytes)
+        number = ScalarType("int" if kind == "s" else "uint", number.nbytes)
         operand = operations.integers(operand, kind)
     before = memory.change(number, pointer.offset, active, operand, update)
     changed = None
@@ -364,7 +367,7 @@ def _atomic(run: State, step: Decoded) -> Value:
         changed = differ(Numbers(before), Numbers(after), np.arange(count))
     before = before.view(dtype)
     missing = np.broadcast_to(0 if old.missing is None else old.missing, len(before))
-    if op == Op.AtomicExchange and missing.any():  # all but the first find what another one stored
+    if op == Op.AtomicExchange and missing.any():  # all but the first get another's value
         at = memory.addresses(number, pointer.offset, active)
         first = np.unique(at, return_index=True)[1]
         missing = missing * np.isin(np.arange(len(missing)), first)
@@ -380,7 +383,7 @@ def _subgroup(run: State, step: Decoded) -> Numbers:
     subgroup = run.subgroup(active.who)
     _, rows = np.unique(subgroup, return_inverse=True)
     where = subgroups.Subgroups(rows, active.who % run.group_size % size, size)
-    if step.op in subgroups.OLDER:  # without a scope
+    if step.op in subgroups.OLDER:  # these have no scope
         step = step._replace(op=subgroups.OLDER[step.op], operands=(0, *step.operands))
     ids, operation = step.operands[1:], 0
     if step.op == Op.GroupNonUniformPartitionEXT:
@@ -400,7 +403,7 @@ def _subgroup(run: State, step: Decoded) -> Numbers:
 
 
 def _moved(run: State, step: Decoded, where: subgroups.Subgroups, ids: Sequence[int]) -> Numbers:
-    """Return what other invocations have; it is undefined from those that are not active."""
+    """Return the values of other invocations; the value of an inactive invocation is undefined."""
     value, rest = run.numbers(ids[0]), [*map(run.value, ids[1:])]
     result = subgroups.moved(step.op, where, [value.array, *rest], 0)
     message = "uses what a subgroup operation got from an invocation that is not active"
@@ -412,19 +415,19 @@ def _moved(run: State, step: Decoded, where: subgroups.Subgroups, ids: Sequence[
 
 
 def _dot_product(run: State, step: Decoded) -> Value:
-    """Compute with the operands before the format of packed vectors, of which there is one.
+    """Compute a dot product; the operand for the format of packed vectors is ignored.
 
-    The operations behind OpSUDot have a summand.
+    The operations with numbers above OpSUDot have an accumulator.
     """
     return _arithmetic(run, step._replace(operands=step.operands[: 2 + (step.op > Op.SUDot)]))
 
 
 def _clock(run: State, step: Decoded) -> Numbers:
-    """Return the number of instructions that were executed, in one number or two words."""
+    """Return the number of executed instructions, as one number or as two words."""
     if run.waits is not None:
         run.waits.effect(run.active)
     words = np.full((1, 1), run.executed, np.uint64)
-    is_vector = isinstance(run.program.type(step.type), layout.Array)
+    is_vector = isinstance(run.program.type(step.type), ArrayType)
     return Numbers(words.view(np.uint32) if is_vector else words[:, 0])
 
 
@@ -457,7 +460,7 @@ HANDLERS: dict[int, Callable[[State, Decoded], Any]] = {
     **dict.fromkeys(composites.TABLE, lambda run, step:
         composites.TABLE[step.op](step.operands, run.raw)),
 }  # fmt: skip
-"""By opcode."""
+"""The functions by opcode."""
 
 REFUSED = {
     "DPdx", "DPdy", "DemoteToHelperInvocation", "Fwidth",

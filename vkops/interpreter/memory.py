@@ -1,4 +1,4 @@
-"""Variables: buffers, shared memory, and what each invocation has for itself."""
+"""Variables: buffers, shared memory, and variables of each invocation."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from vkops.interpreter.operations import Array, dtype_of, stored_dtype
 from vkops.interpreter.program import is_pointer, parts_of, scalar_of, shape_of, zeros
 from vkops.interpreter.shadow import Shadow
 from vkops.interpreter.values import Numbers, Reason, SourceLine, Value, merge, take
-from vkops.shaders import layout
-from vkops.shaders.layout import Number, Struct, Type
+from vkops.shaders.layout import ArrayType, ScalarType, StructType, Type
 from vkops.shaders.module import Module
 
 _ROW_ALIGNMENT = 8
 
 NEVER = Reason("", SourceLine("", 0), is_provisional=True)
-"""The reason of what was never written, until it is read."""
+"""The reason for values that were never written, until they are read."""
 
 
 class Active(NamedTuple):
-    """The invocations that execute a block, out of a batch that runs at the same time.
+    """The invocations that execute a block, of the batch of invocations that run at the same time.
 
     ``slots`` are their numbers in the batch, which has ``together`` invocations. ``who`` are their
     numbers in the dispatch, and ``groups`` the numbers of their workgroups in the batch. ``rest``
-    is a call of a function in which no other invocation continues, or None.
+    is a call of a function that only these invocations still execute, or None.
     """
 
     slots: Array
@@ -44,28 +43,28 @@ class Active(NamedTuple):
         return None if len(self.slots) == self.together else self.slots
 
     def some(self, mask: Array) -> Active:
-        """Return those that a mask chooses."""
+        """Return the invocations that a mask selects."""
         chosen = np.flatnonzero(np.broadcast_to(mask, len(self.slots)))
         return Active(self.slots[chosen], self.who[chosen], self.groups[chosen], self.together)
 
     def one(self, row: int) -> Active:
-        """Return the one that has a row of values."""
+        """Return the invocation with the row ``row`` of values."""
         return self.some(np.arange(len(self.who)) == row)
 
 
 class Variable(ABC):
-    """A variable of a shader; ``name`` is that in its source, which temporary ones are not in."""
+    """A variable of a shader; ``name`` is its name in the source, or a text such as %12."""
 
     name: str
     type: Type
     kind: str = "invocation"
     block: str = ""
     is_temporary: bool = False
-    copied_at: SourceLine | None = None  # the call for whose argument it is made
+    copied_at: SourceLine | None = None  # the call for whose argument it is a copy
     shadow: Shadow | None = None
 
     def why(self, reasons: Iterable[Reason], name: str, place: SourceLine) -> tuple[Reason, ...]:
-        """Return the reasons why numbers with a name are undefined where they are read."""
+        """Return the reasons why numbers are undefined, for the line that reads them by a name."""
         message = f"reads '{name}', which was never written"
         if self.block:
             message += f": block {self.block} is given a size, but no values"
@@ -75,7 +74,7 @@ class Variable(ABC):
         def reason(stored: Reason) -> Reason:
             if stored.is_provisional:
                 return never
-            # In shared memory, another invocation may have stored it.
+            # In shared memory, another invocation may have stored the value.
             return stored.passed(f"reads '{name}'", place) if self.kind == "group" else stored
 
         return tuple(map(reason, reasons))
@@ -83,8 +82,8 @@ class Variable(ABC):
     def element(self, offset: int, whole: Type | None = None) -> str:
         """Return the name of the number at an offset, such as ``part[3]``, or of ``whole``."""
         part, text, at = self.type, self.name, offset
-        while part is not whole and not isinstance(part, Number):
-            if isinstance(part, Struct):
+        while part is not whole and not isinstance(part, ScalarType):
+            if isinstance(part, StructType):
                 inside = [member for member in part.members if member.offset <= at]
                 if not inside:
                     break
@@ -109,9 +108,9 @@ class Variable(ABC):
 
 
 class Register(Variable):
-    """A scalar, vector, matrix or pointer that each invocation has for itself.
+    """A scalar, vector, matrix or pointer of which each invocation has its own.
 
-    ``call`` is that of the function which declares it, if any.
+    ``call`` is the call of the function that declares it, or None.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class Register(Variable):
     ) -> None:
         self._call = call
         self.name, self.type = name, type_
-        self._number = scalar_of(type_) or Number("uint", 4)
+        self._number = scalar_of(type_) or ScalarType("uint", 4)
         self._value: Value | None = None if value is None else Numbers(value)
         if value is None and not is_pointer(type_):
             nothing = np.zeros((1, *shape_of(type_)), dtype_of(self._number))
@@ -127,7 +126,7 @@ class Register(Variable):
 
     @property
     def value(self) -> Value | None:
-        """The values of all invocations, which are never changed, but replaced."""
+        """The values of all invocations; they are replaced, and never changed in place."""
         return self._value
 
     def load(self, type_: Type, offset: int | Array, active: Active, place: SourceLine) -> Value:
@@ -152,7 +151,7 @@ class Register(Variable):
         return part.reshape(len(part), *shape_of(type_))
 
     def _numbers(self, type_: Type, offset: int | Array) -> Array:
-        """Return the places of the numbers of a part, one row for each invocation or for all."""
+        """Return the indices of the numbers of a part; one row for each invocation, or for all."""
         first = np.atleast_1d(np.asarray(offset)) // self._number.nbytes
         return first[:, None] + np.arange(int(np.prod(shape_of(type_))))
 
@@ -173,12 +172,13 @@ class Register(Variable):
         self._value = merge(old, value, active.at, active.together)
 
 
-class Memory(Variable):
-    """A variable with an address: a row of bytes for each that has one of its own.
+class MemoryVariable(Variable):
+    """A variable with addresses: the bytes of each instance are a row.
 
-    ``rows`` are for the dispatch (""), or for each "group" or each "invocation". ``block`` is the
-    block whose values these are, if it is not given any. Several memories can be parts of one: its
-    units are numbered for all of them, and each begins at ``first``.
+    There is one row for the dispatch (``kind`` is ""), or one for each "group" or "invocation".
+    ``block`` is the block that the variable belongs to, if it got no values. Several memories can
+    be parts of one memory. Then units are numbered for the whole, and each memory begins at the
+    unit ``first``.
     """
 
     first = 0
@@ -191,26 +191,26 @@ class Memory(Variable):
         self._data = np.zeros(rows * self._row, np.uint8)
         scalars = [number.nbytes for number in type_.scalars]
         self.unit = min(scalars, default=4)
-        # The numbers of reasons why units are undefined; 0 if they are not.
+        # The number of the reason why each unit is undefined; 0 if it is defined.
         self._missing = None if is_written else np.ones(len(self._data) // self.unit, np.uint16)
         self._reasons = {NEVER: 1}
         self._all = 0
         self._asked: tuple[Any, ...] = (None,)
 
     def follow(self, module: Module) -> None:
-        """Let accesses be recorded: of single bytes, if a module has cooperative matrices.
+        """Enable the tracking of accesses; of single bytes if a module has cooperative matrices.
 
-        Their numbers can be smaller than those of the memory that they are stored in.
+        Numbers of such matrices can be smaller than those of the memory that they are stored in.
         """
         if "CooperativeMatrixKHR" in module.capabilities:
             self._missing = None if self._missing is None else np.repeat(self._missing, self.unit)
             self.first, self.unit = self.first * self.unit, 1
         self.shadow = Shadow(self.units)
 
-    def share(self, others: Mapping[Memory, int]) -> None:
-        """Make this memory and others, which begin at some of its bytes, parts of one.
+    def share(self, others: Mapping[MemoryVariable, int]) -> None:
+        """Make this memory and others parts of one memory; each begins at a byte of this one.
 
-        All are written, and have one row.
+        All of them are written, and have one row.
         """
         if not others:
             return
@@ -234,7 +234,7 @@ class Memory(Variable):
         return self._data[: self.nbytes]
 
     def state(self, row: int) -> Array:
-        """Return a copy of the bytes of a row, with what says which of them are undefined."""
+        """Return a copy of the bytes of a row, followed by which of them are undefined."""
         at = slice(row * self._row, (row + 1) * self._row)
         if self._missing is None:
             return self._data[at].copy()
@@ -242,7 +242,7 @@ class Memory(Variable):
         return np.concatenate((self._data[at], marks))
 
     def restore(self, state: Array) -> None:
-        """Set the only row to what ``state`` returned."""
+        """Set the only row to a result of ``state``."""
         self._data, marks = state[: self._row], state[self._row :]
         self._missing = marks.astype(np.uint16) if len(marks) else None
 
@@ -256,17 +256,17 @@ class Memory(Variable):
 
     @property
     def units(self) -> int:
-        """The number of units that are accessed separately, of all that has such numbers."""
+        """The number of units, of the whole memory, that are accessed separately."""
         return self._all or len(self._data) // self.unit
 
     def addresses(self, type_: Type, offset: int | Array, active: Active) -> Array:
-        """Return the first bytes of the numbers of a scalar, vector or matrix."""
-        asked = type_, offset, active  # again by observers of an access
+        """Return the first byte of each number of a scalar, vector or matrix."""
+        asked = type_, offset, active  # observers ask again for the same access
         if all(one is other for one, other in zip(self._asked, asked, strict=False)):
             return self._asked[-1]
         steps: Array = np.zeros((), np.int64)
         part = type_
-        while isinstance(part, layout.Array):
+        while isinstance(part, ArrayType):
             steps = steps[..., None] + np.arange(part.count or 0) * part.stride
             part = part.element
         base: Any = np.atleast_1d(np.asarray(offset, np.int64))
@@ -278,11 +278,12 @@ class Memory(Variable):
     def _own_parts(
         self, type_: Type, offset: int | Array, active: Active
     ) -> tuple[Any, Array, Array | None] | None:
-        """Return the rows of invocations, and the bytes and the marks of a part in all rows.
+        """Return the rows of invocations, and all rows' bytes and marks of a part.
 
-        None, unless it is a scalar or a vector at one offset in what each has for itself.
+        Return None if the part is not a scalar or vector at one offset, or if the kind is not
+        "invocation".
         """
-        is_short = isinstance(getattr(type_, "element", type_), Number)
+        is_short = isinstance(getattr(type_, "element", type_), ScalarType)
         if self.kind != "invocation" or not isinstance(offset, int) or not is_short:
             return None
 
@@ -296,28 +297,28 @@ class Memory(Variable):
         return rows, part(self._data, 1), marks
 
     def place_of(self, unit: int) -> int:
-        """Return the place of a unit in the row of its workgroup or invocation."""
+        """Return the byte of a unit within the row of its workgroup or invocation."""
         return self._place(unit * self.unit) if self.kind else (unit - self.first) * self.unit
 
     def _place(self, address: int) -> int:
         return address % self._row if self.kind else address
 
     def last_change(self, offset: int) -> tuple[int, int]:
-        """Return when a byte was written or changed last, and by whom; time 0 if it was not."""
+        """Return time and invocation of the last change of a byte; time 0 if there was none."""
         assert self.shadow is not None
         return self.shadow.last_change(self.first + offset // self.unit)
 
-    def units_of(self, number: Number, addresses: Array) -> Array:
-        """Return the units of numbers, with an axis more if they have several."""
+    def units_of(self, number: ScalarType, addresses: Array) -> Array:
+        """Return the units of numbers, with another axis if a number has several units."""
         first = addresses // self.unit
         if number.nbytes <= self.unit:
             return first
         return first[..., None] + np.arange(number.nbytes // self.unit)
 
     def touched(self, type_: Type, offset: int | Array, active: Active) -> Iterator[Array]:
-        """Yield the units of each scalar, vector or matrix, with a row for each invocation or one.
+        """Yield the units of each scalar, vector or matrix, with a row for each invocation.
 
-        That is one if all have the same.
+        There is one row if all invocations access the same units.
         """
         number = scalar_of(type_)
         if number is not None:
@@ -328,7 +329,7 @@ class Memory(Variable):
             yield from self.touched(part, offset + at, active)
 
     def load(self, type_: Type, offset: int | Array, active: Active, place: SourceLine) -> Value:
-        """Return a value, whose parts are read one after the other."""
+        """Return a value; its parts are read one after the other."""
         number = scalar_of(type_)
         if number is None:
             parts = parts_of(type_)
@@ -350,7 +351,7 @@ class Memory(Variable):
             missing = missing.max(-1)
         if not missing.any():
             return Numbers(array)
-        numbers: dict[Reason, int] = {}  # of those that are read
+        numbers: dict[Reason, int] = {}  # the reasons of the numbers that are read
         missing = Numbers(missing, missing, tuple(self._reasons)).reasons(numbers)
         first = self.element(self._place(int(addresses[missing != 0][0])), type_)
         return Numbers(array, missing, self.why(numbers, re.sub(r"\[\d+\]", "", first), place))
@@ -373,7 +374,7 @@ class Memory(Variable):
                 own_marks[rows] = np.zeros(own_marks.itemsize, np.uint8).view(own_marks.dtype)
             return
         addresses = self.addresses(type_, offset, active)
-        if len(addresses) == 1 and len(numbers) > 1:  # the last invocation's value remains
+        if len(addresses) == 1 and len(numbers) > 1:  # the value of the last invocation remains
             value = value.take(np.array([len(numbers) - 1]))
         self._data.view(stored_dtype(number))[addresses // number.nbytes] = value.array
         if self._missing is not None:
@@ -383,12 +384,12 @@ class Memory(Variable):
             self._missing[self.units_of(number, addresses)] = marks
 
     def change(
-        self, number: Number, offset: int | Array, active: Active, operand: Array, update: Any
+        self, number: ScalarType, offset: int | Array, active: Active, operand: Array, update: Any
     ) -> Array:
-        """Replace numbers one invocation after the other, and return those before.
+        """Replace numbers, one invocation after the other; return the values before.
 
-        ``update`` makes the new numbers from the old and the operands, for many invocations at once
-        if it is a universal function of NumPy.
+        ``update`` computes the new numbers from the old ones and the operands. If it is a NumPy
+        ufunc, it is called for many invocations at once.
         """
         view, count = self._data.view(stored_dtype(number)), len(active.slots)
         index = self.addresses(number, offset, active) // number.nbytes
@@ -406,7 +407,7 @@ class Memory(Variable):
                 before[chosen], view[at] = all_[:-1], all_[-1]
         else:
             bits = f"u{view.itemsize}"
-            while len(order):  # until all have seen what the ones before them stored
+            while len(order):  # until each has the value that the one before it stored
                 at = index[order]
                 before[order] = old = view[at]
                 new = update(old, operand[order])
@@ -415,7 +416,7 @@ class Memory(Variable):
                     break
                 first = changes[np.flatnonzero(np.diff(at[changes], prepend=-1))]
                 view[at[first]] = new[first]
-                which = np.searchsorted(at[first[1:]], at, "right")  # of those that change a number
+                which = np.searchsorted(at[first[1:]], at, "right")  # by the changed number
                 later = np.arange(len(order)) > first[which]
                 order = order[later & (at[first[which]] == at)]
         if self._missing is not None:

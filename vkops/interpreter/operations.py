@@ -14,21 +14,21 @@ import numpy as np
 
 from vkops.shaders.binary import Op
 from vkops.shaders.grammar import OPCODES
-from vkops.shaders.layout import Number
+from vkops.shaders.layout import ScalarType
 
 Array = Any
-"""An array of NumPy, whose types of results differ between its versions."""
+"""A NumPy array; the types of NumPy's results differ between its versions."""
 
 
-Function = Callable[..., Any]
+ArrayFunction = Callable[..., Any]
 
 
 def by_number(
-    numbers: Mapping[str, int], kinds: Mapping[str, Mapping[str, Function]]
-) -> dict[int, tuple[str, Function]]:
-    """Return named functions by number, each with how operands are taken.
+    numbers: Mapping[str, int], kinds: Mapping[str, Mapping[str, ArrayFunction]]
+) -> dict[int, tuple[str, ArrayFunction]]:
+    """Return functions by number; with each, the type in which operands are passed.
 
-    That is as unsigned integers (u), as signed ones (s), or as they are ("").
+    That is u for unsigned integers, s for signed ones, or "" for unchanged operands.
     """
     return {
         numbers[n]: (kind, f) for kind, functions in kinds.items() for n, f in functions.items()
@@ -41,18 +41,18 @@ def integers(value: Array, kind: str) -> Array:
 
 
 @cache
-def dtype_of(number: Number) -> np.dtype[Any]:
+def dtype_of(number: ScalarType) -> np.dtype[Any]:
     """Return the type of a scalar's values."""
     return np.dtype("bool" if number.kind == "bool" else f"{number.kind}{8 * number.nbytes}")
 
 
-def stored_dtype(number: Number) -> np.dtype[Any]:
+def stored_dtype(number: ScalarType) -> np.dtype[Any]:
     """Return the type of a scalar in memory."""
     return np.dtype("u4") if number.kind == "bool" else dtype_of(number)
 
 
 def converted(value: Array, dtype: np.dtype[Any]) -> Array:
-    """Convert numbers; a float that an integer cannot have is the nearest one, NaN is 0."""
+    """Convert numbers; a float out of range becomes the nearest integer, and NaN becomes 0."""
     if value.dtype.kind != "f" or dtype.kind == "f":
         return value.astype(dtype, copy=False)
     limits = np.iinfo(dtype)
@@ -63,7 +63,7 @@ def converted(value: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def divided(a: Array, b: Array) -> Array:
-    """Divide integers towards zero; by zero, all bits are set."""
+    """Divide integers, rounded towards zero; a division by zero returns all bits set."""
     zero = b == 0
     safe = np.where(zero, 1, b)
     if a.dtype.kind == "u":
@@ -71,14 +71,14 @@ def divided(a: Array, b: Array) -> Array:
     return np.where(zero, -1, (a - np.fmod(a, safe)) // safe).astype(a.dtype)
 
 
-def _remainder(function: Function) -> Function:
-    """Return a function of integers; by zero, all bits are set."""
+def _remainder(function: ArrayFunction) -> ArrayFunction:
+    """Return a function of integers; for the divisor zero it returns all bits set."""
     return lambda a, b: np.where(
         b == 0, ~np.zeros_like(b), function(a, np.where(b == 0, 1, b))
     ).astype(a.dtype)
 
 
-def _shift(function: Function, kind: str) -> Function:
+def _shift(function: ArrayFunction, kind: str) -> ArrayFunction:
     def shifted(a: Array, b: Array) -> Array:
         count = integers(b, "u").astype(f"u{a.itemsize}") & (8 * a.itemsize - 1)
         return function(integers(a, kind), integers(count, kind))
@@ -87,7 +87,7 @@ def _shift(function: Function, kind: str) -> Function:
 
 
 def mask_of(count: Array, bits: int) -> Array:
-    """Return numbers with so many low bits."""
+    """Return numbers whose ``count`` lowest bits are set."""
     one = np.uint64(1)
     count = count.astype(np.uint64)
     wide = np.where(count >= 64, ~np.uint64(0), (one << (count & np.uint64(63))) - one)
@@ -111,7 +111,7 @@ def _extract(base: Array, offset: Array, count: Array) -> Array:
 
 
 def column(number: Array, like: Array) -> Array:
-    """Give a scalar the axes of the vector that it works on."""
+    """Add axes to a scalar so that it is broadcast with a vector."""
     return number.reshape(number.shape + (1,) * (like.ndim - number.ndim))
 
 
@@ -137,8 +137,11 @@ def _dot(a: Array, b: Array) -> Array:
     return total
 
 
-def _integer_dot(kinds: str) -> Function:
-    """Return the product of two vectors, of which four bytes can be an integer; with a summand."""
+def _integer_dot(kinds: str) -> ArrayFunction:
+    """Return a function for the dot product of two vectors and an accumulator.
+
+    An integer can stand for a vector of four bytes.
+    """
 
     def dot(*operands: Array) -> Array:
         wide = [v if v.ndim > 1 else v[:, None].view(np.uint8) for v in operands[:2]]
@@ -164,11 +167,11 @@ def _product_halves(a: Array, b: Array) -> list[Array]:
 
 
 def select(condition: Array, one: Array, other: Array) -> Array:
-    """Choose one of two numbers or vectors by a condition or by one for each component."""
+    """Select one of two values, by one condition or by a condition for each component."""
     return np.where(column(condition, one), one, other)
 
 
-def _unordered(function: Function) -> Function:
+def _unordered(function: ArrayFunction) -> ArrayFunction:
     return lambda a, b: function(a, b) | np.isnan(a) | np.isnan(b)
 
 
@@ -226,15 +229,17 @@ TABLE = by_number(OPCODES, {
         "SLessThanEqual": np.less_equal,
     },
 })  # fmt: skip
-"""By opcode. The result is converted to the type of the instruction if it is not boolean."""
+"""By opcode. Results that are not boolean are converted to the type of the instruction."""
 
 DIVISIONS = (Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod)
 
 
-def apply(entry: tuple[str, Function], operands: list[Array], dtype: np.dtype[Any] | None) -> Any:
-    """Return the result of an operation or a function, of which a table has the entry.
+def apply(
+    entry: tuple[str, ArrayFunction], operands: list[Array], dtype: np.dtype[Any] | None
+) -> Any:
+    """Return the result of an operation or a function, whose table entry is ``entry``.
 
-    ``dtype`` is the type of its numbers, or None if the result is a struct.
+    ``dtype`` is the type of the result's numbers, or None if the result is a struct.
     """
     kind, function = entry
     if kind:

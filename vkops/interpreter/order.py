@@ -1,4 +1,4 @@
-"""Whether two accesses of memory are ordered."""
+"""The order of memory accesses."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ LANE_BITS = 32
 LANES = (1 << LANE_BITS) - 1
 
 _FLAGS = (AVAILABLE | VISIBLE, AVAILABLE, VISIBLE, 0)
-"""Semantics that order accesses: of which both are not coherent, the write, the read, or none."""
+"""Semantics that order two accesses if both, the write, the read, or none is not coherent."""
 AVAILABILITY = AVAILABLE | VISIBLE
-"""Semantics that Vulkan's memory model requires, and that others imply."""
+"""The semantics that Vulkan's memory model requires, and that other models imply."""
 
 BUFFERS, SHARED, IMAGES = range(3)
 _WORKGROUP_SCOPE, _INVOCATION_SCOPE = 2, 4
 LEVELS = {_WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2, _INVOCATION_SCOPE: 3}
-"""How near invocations must be for a scope to contain both; 0 is anywhere, and 3 nowhere."""
+"""The minimum nearness of two invocations in the same scope: 0 for any two, 3 for none."""
 
 INCOHERENT, PRIVATE = 3, 4
-"""Needs of accesses in Vulkan's memory model, above the levels: see ``Order``."""
+"""What accesses need in Vulkan's memory model, above the levels: see ``Order``."""
 _STORE = 8
-"""The note beside them of an atomic store; behind these bits is the scope of any."""
+"""The flag of an atomic store in ``needs``; bits above it have the scope of atomic accesses."""
 _SCOPE_BITS = 4
 
 UNORDERED, BY_BARRIER = 1, 2
 
 
 def subgroup_of(who: Any, group_size: int, subgroup_size: int) -> Any:
-    """Return the numbers of invocations' subgroups, among those of all workgroups."""
+    """Return the numbers of the subgroups of invocations, counted over all workgroups."""
     group, local = divmod(who, group_size)
     return group * -(-group_size // subgroup_size) + local // subgroup_size
 
@@ -44,8 +44,9 @@ def subgroup_of(who: Any, group_size: int, subgroup_size: int) -> Any:
 class _Release(NamedTuple):
     """An atomic write after a release.
 
-    ``fences`` has the time of the release by how near an invocation must be, and by the class of
-    memory. ``barriers`` are those of the workgroup at that time, ``last`` at the write.
+    ``fences`` has the time of the release, by the nearness that an acquiring invocation must have,
+    and by the class of memory. ``barriers`` has the times of the workgroup's last barriers before
+    the release, and ``last`` before the write.
     """
 
     who: int
@@ -55,9 +56,9 @@ class _Release(NamedTuple):
 
 
 class _Acquire(NamedTuple):
-    """An acquire: of ``reads`` atomic reads, and of those in the workgroup before a barrier.
+    """An acquire of ``reads`` atomic reads, and of its workgroup's reads before a barrier.
 
-    That of an atomic operation is one of its ``own`` read, the last of these.
+    The acquire of an atomic operation is ``own``: it acquires the last of the reads, its own.
     """
 
     time: int
@@ -69,9 +70,10 @@ class _Acquire(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """Up to when an invocation knows what others did.
+    """The times up to which an invocation knows what others did.
 
-    That is by invocation, by workgroup, and by workgroup for what was released before a barrier.
+    The times are by invocation; by workgroup; and by workgroup for everything that was released
+    before a barrier.
     """
 
     invocations: dict[int, float]
@@ -80,23 +82,27 @@ class _Known(NamedTuple):
 
 
 class Order:
-    """Which accesses happen before others, by Vulkan's memory model.
+    """The happens-before order of accesses, by Vulkan's memory model.
 
-    Invocations of a workgroup or a subgroup are ordered by barriers for the memory in their
-    semantics, and by a barrier behind the releases of the others: if it only releases itself, by an
-    acquire in the workgroup behind it. Otherwise what an invocation did before a release happens
-    before what another one does after an acquire, if the first wrote an atomic variable after its
-    release, the second read it before its acquire, and both scopes contain both. An atomic
-    operation that releases or acquires does that for its own write or read, which is itself
-    ordered. A plain ``barrier()`` is taken to order buffers as well, and to acquire what one of the
-    workgroup has read; ``unordered`` tells where the first matters. Atomic operations are only
-    noted, and understood when a conflict needs it. Times are those of the machine.
+    A barrier orders the accesses of a workgroup or a subgroup to the memory in its semantics. It
+    also orders them if the others have released before it; if the barrier itself only releases,
+    then by an acquire in the workgroup after it. Otherwise, what an invocation did before a release
+    happens before what another one does after an acquire under these conditions: the first wrote an
+    atomic variable after its release, the second read it before its acquire, and both scopes
+    contain both invocations. An atomic operation that releases or acquires does so for its own
+    write or read, which is itself ordered.
 
-    An access can need more, as ``needs`` says by its time: an atomic operation that invocations
-    are as near as its scope says. In a module that declares Vulkan's memory model, a write that is
-    not coherent for both invocations must be made available, and a read that is not must be made
-    visible, as ``Chains`` says. There are four times as many classes of memory, for operations with
-    these semantics on the whole way, which is the usual case. Nothing orders a private access.
+    A plain ``barrier()`` is treated as if it ordered buffers as well, and as if it acquired
+    everything that an invocation of the workgroup has read; ``unordered`` reports where the first
+    matters. Atomic operations are only logged; the log is evaluated when a conflict needs it. Times
+    are those of the machine.
+
+    An access can need more, which ``needs`` has by the time of the access. An atomic operation
+    needs that invocations are as near as its scope says. In a module that declares Vulkan's memory
+    model, a write that is not coherent for both invocations must be made available, and a read that
+    is not coherent must be made visible, as ``Chains`` says. For this, each class of memory exists
+    four times, for operations that have these semantics in every step, which is the usual case.
+    Private accesses are never ordered.
     """
 
     def __init__(
@@ -104,33 +110,33 @@ class Order:
     ) -> None:
         self.group_size = group_size
         self.subgroup_size = subgroup_size
-        self.needs: Array = np.zeros(1, np.int8)  # the last one is 0
-        self._has_narrow = False  # accesses of shared memory, for less than a workgroup
+        self.needs: Array = np.zeros(1, np.int8)  # the last entry is 0
+        self._has_narrow = False  # accesses to shared memory with a scope below the workgroup
         self._classes = 3 * len(_FLAGS) if is_declared else 3
         self.chains = Chains(group_size, subgroup_size) if is_declared else None
         self._barriers = np.zeros((self._classes, groups), np.int64)
         # For the memory in their semantics:
         self._full_barriers: Array = np.zeros_like(self._barriers)
         self._subgroup_barriers: Array | None = None
-        # The last release before the last barrier, and before the last one behind which the
-        # workgroup has acquired it.
+        # The last release before the last barrier, and before the last barrier after which it
+        # was acquired by the workgroup.
         self._published: Array | None = None
         self._has_releases = False
         self._log: list[tuple[Any, ...]] = []
-        # What invocations know, until they acquire more, and what adds the rest of it.
+        # What an invocation knows, until it acquires more, and an iterator that adds to it.
         self._memoized: dict[tuple[int, int], tuple[_Known, Iterator[None]]] = {}
         self._locations: dict[tuple[object, int], list[_Release]] = {}
-        self._writers: dict[tuple[object, int], tuple[int, int]] = {}  # the last ones, with scopes
+        self._writers: dict[tuple[object, int], tuple[int, int]] = {}  # last, with scopes
         self._seen: defaultdict[int, list[tuple[int, list[_Release], int, int]]] = defaultdict(list)
         self._seen_by_group: defaultdict[int, list[Any]] = defaultdict(list)
         self._acquires: defaultdict[int, list[_Acquire]] = defaultdict(list)
         self._members: defaultdict[int, set[int]] = defaultdict(set)
 
     def begin(self, who: Array) -> None:
-        """Let workgroups begin, in which nobody has released anything."""
+        """Start workgroups, whose invocations have not released anything."""
         self._first = int(who.min())
-        self._count = int(who.max()) + 1 - self._first  # others between may have begun before
-        self._met = 0  # when the last workgroup had a barrier for shared memory
+        self._count = int(who.max()) + 1 - self._first  # others between may have begun earlier
+        self._met = 0  # the earliest of workgroups' last barriers for shared memory
         self._fences: Array | None = None
         self._fence_barriers = np.zeros((self._classes, self._count), np.int64)
         self._observes = np.zeros(self._count // self.group_size, bool)
@@ -139,7 +145,7 @@ class Order:
         return subgroup_of(who, self.group_size, self.subgroup_size)
 
     def barrier(self, who: Array, scope: int, semantics: int, time: int) -> None:
-        """Order the workgroups or the subgroups of invocations."""
+        """Order the accesses of the workgroups or the subgroups of invocations."""
         classes = self._chosen(semantics, AVAILABILITY)
         classes = classes if semantics & ACQUIRES & RELEASES else []
         if scope == SUBGROUP_SCOPE:
@@ -170,13 +176,13 @@ class Order:
             )
             self._met = int(self._full_barriers[self._classes - 3 + SHARED, workgroups].min())
             self._barriers[:, groups] = self._full_barriers[:, groups]
-            if self.chains is None:  # a plain barrier
+            if self.chains is None:  # not Vulkan's memory model: a plain barrier
                 self._barriers[BUFFERS, groups] = self._barriers[IMAGES, groups] = time
                 self.acquire(who, 0, ACQUIRES | sum(MEMORY) | AVAILABILITY, time)
             self._observes[groups - self._first // self.group_size] = False
 
     def _chosen(self, semantics: int, flags: int) -> list[int]:
-        """Return the classes of memory in semantics, of those that need no other of some flags."""
+        """Return the classes in semantics that need none of the flags which the semantics lack."""
         return [
             c
             for c in range(self._classes)
@@ -184,7 +190,7 @@ class Order:
         ]
 
     def release(self, who: Array, scope: int, semantics: int, time: int) -> None:
-        """Let later atomic operations of the invocations release what they did before."""
+        """Let later atomic operations of the invocations release their accesses until now."""
         if not semantics & RELEASES or scope == _INVOCATION_SCOPE:
             return
         if self._fences is None:
@@ -219,10 +225,10 @@ class Order:
         kind: str,
         by: int,
     ) -> None:
-        """Note an atomic operation: a "load", a "store", or a "change", which is both.
+        """Log an atomic operation: a "load", a "store", or a "change", which is both.
 
-        ``by`` is the class of the memory. Only fences that are of that class, too, order others by
-        this operation.
+        ``by`` is the class of the memory. The operation only synchronizes fences whose semantics
+        contain this class, too.
         """
         level = LEVELS.get(scope, 0)
         if self.chains is not None:
@@ -250,12 +256,12 @@ class Order:
             self._forget(who)
 
     def _forget(self, who: Array) -> None:
-        """Forget what invocations know that acquire more; others know no more by that."""
+        """Forget what the invocations know, because they acquire more; other invocations do not."""
         acquirers = {*who.tolist()}
         self._memoized = {at: e for at, e in self._memoized.items() if at[0] not in acquirers}
 
     def _understand(self) -> None:
-        """Add what was noted to what each invocation has seen and acquired."""
+        """Evaluate the log: add what each invocation has seen and acquired."""
         for time, who, *noted in self._log:
             if len(noted) == 3:
                 level, semantics, barriers = noted
@@ -287,7 +293,7 @@ class Order:
         self._log.clear()
 
     def _learn(self, known: _Known, who: int, c: int) -> Iterator[None]:
-        """Add what an invocation knows step by step, the latest releases first."""
+        """Add, step by step, what an invocation knows; the latest releases come first."""
         self._understand()
         done: dict[tuple[int, int, int], int] = {}
         now = int(self._barriers[c, who // self.group_size])
@@ -304,7 +310,7 @@ class Order:
                 rest.extend((member, last) for member in self._members[group])
 
         add(who, np.inf, now, now)
-        for member, limit in rest:  # the list grows
+        for member, limit in rest:  # the list grows in the loop
             for location, count, level in reversed(self._acquired(member, limit, c)):
                 at = (id(location), member, level)
                 for release in reversed(location[done.get(at, 0) : count]):
@@ -316,7 +322,7 @@ class Order:
             yield
 
     def _acquired(self, member: int, limit: float, c: int) -> list[tuple[list[_Release], int, int]]:
-        """Return the releases that an invocation has acquired up to a time, and the level."""
+        """Return the releases that an invocation has acquired up to a time, with their levels."""
         last: dict[object, _Acquire] = {}
         for each in self._acquires[member]:
             if each.time <= limit and c in self._chosen(each.semantics, VISIBLE):
@@ -332,14 +338,14 @@ class Order:
         return acquired
 
     def _nearness(self, one: Any, other: Any) -> Any:
-        """Return 2 for invocations of a subgroup, 1 for those of a workgroup, else 0."""
+        """Return 2 for invocations of the same subgroup, 1 for the same workgroup, else 0."""
         same = one // self.group_size == other // self.group_size
         return same * (1 + (self._subgroup(one) == self._subgroup(other)))
 
     def note(self, kind: str, time: int, need: int, scope: int, c: int, *, is_store: bool) -> None:
-        """Note what accesses of a time need for those behind them, and the scope of atomic ones.
+        """Store what accesses at a time need of later accesses, and the scope of atomic accesses.
 
-        What reads need is only for accesses before them. ``is_store`` says whether an atomic
+        What a read needs only concerns earlier accesses. ``is_store`` says whether an atomic
         operation does not read.
         """
         self._has_narrow |= c == SHARED and max(need, scope) > LEVELS[_WORKGROUP_SCOPE]
@@ -350,17 +356,17 @@ class Order:
         self.needs[time] = need | _STORE * is_store | scope << _SCOPE_BITS
 
     def is_narrow(self, time: int) -> bool:
-        """Whether something was noted of the accesses of a time."""
+        """Whether accesses at a time need anything, or have a scope."""
         return bool(self.needs[min(time, len(self.needs) - 1)] & ~_STORE)
 
     def _pairs(self, before: Array, who: Array) -> tuple[Array, Array]:
-        """Return what was noted of earlier accesses, and how near invocations are to theirs."""
+        """Return the stored needs of earlier accesses, and how near the invocations are."""
         other = (before & LANES) - 1
         noted = self.needs.take(before >> LANE_BITS, mode="clip")
         return noted, self._nearness(who, other)
 
     def apart(self, before: Array, who: Array, scope: int) -> Array:
-        """Return which atomic operations are not in the scopes of earlier ones, or vice versa."""
+        """Return which atomic operations are not in the scope of earlier ones, or vice versa."""
         noted, near = self._pairs(before, who)
         return near < np.maximum(noted >> _SCOPE_BITS, scope)
 
@@ -376,11 +382,11 @@ class Order:
     ) -> Array:
         """Return which accesses conflict with earlier ones, which are entries of a shadow.
 
-        An element is a shadow and the units of it that are accessed. ``are_changes`` says whether
-        the earlier accesses are atomic. The result is 0, UNORDERED, or BY_BARRIER where a barrier
-        is between them that does not order this memory, in a module without Vulkan's memory model.
-        A read is ordered before any access if it happens before that; so is an atomic operation
-        that both reads and writes.
+        ``element`` is a shadow and the units of it that are accessed. ``are_changes`` says whether
+        the earlier accesses are atomic. The result is 0, or UNORDERED. It is BY_BARRIER if a
+        barrier between both does not order this memory, in a module without Vulkan's memory model.
+        A read that happens before an access is ordered before it without further needs; so is an
+        atomic operation that both reads and writes.
         """
         if self.chains is None or not before.any():
             return self._unordered(before, who, c)
@@ -390,7 +396,7 @@ class Order:
         need_each = np.full(len(before), need)
         if are_changes and need < PRIVATE:
             need_each *= (noted & _STORE) != 0
-        # The class of memory for what each pair must have, by its flags.
+        # The class of memory for each pair, by its flags.
         flavor = 2 * (near >= needs) + (near >= need_each)
         result = np.zeros(len(before), bool)
         for each in np.unique(flavor[before != 0]).tolist():
@@ -403,11 +409,11 @@ class Order:
         return result | ((before != 0) & (other != who) & (np.maximum(needs, need) == PRIVATE))
 
     def is_past(self, time: int, c: int) -> bool:
-        """Whether a time is before barriers of all workgroups that order shared memory, or 0."""
+        """Whether a time is 0, or before barriers of all workgroups that order shared memory."""
         return time <= (self._met if c == SHARED and not self._has_narrow else 0)
 
     def _unordered(self, before: Array, who: Array, c: int) -> Array:
-        """Return the same, for a class of memory."""
+        """Return the same for a class of memory."""
         if self.is_past(int(before.max()) >> LANE_BITS, c):
             return np.zeros(len(before), bool)
         other = (before & LANES) - 1
@@ -438,7 +444,7 @@ class Order:
         return np.where(unordered & has_barrier, BY_BARRIER, unordered)
 
     def _knows(self, known: _Known, other: int, when: int, c: int) -> bool:
-        """Whether what another invocation did at a time is among what is known."""
+        """Whether what another invocation did at a time is known."""
         group = other // self.group_size
         is_published = self._published is not None and self._published[1, c, other] >= when
         return bool(

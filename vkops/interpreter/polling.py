@@ -1,4 +1,4 @@
-"""Which loops of a shader may wait for other invocations."""
+"""The loops of a shader that may wait for other invocations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _CHAINS = (
 
 
 class Polling:
-    """The blocks of loops with a condition that depends on what other invocations can change.
+    """The blocks of loops whose condition depends on memory that other invocations can change.
 
-    That is what ``shared`` variables have, and what pointers point to whose variable is not known,
-    read in the loop or in functions that it calls. The analysis knows no order of instructions, so
-    it takes some loops that never wait for such ones.
+    That is the memory of ``shared`` variables, and the memory behind pointers whose variable is not
+    known, if it is read in the loop or in functions that it calls. The analysis ignores the order
+    of instructions, so it also finds some loops that never wait.
     """
 
     def __init__(self, program: ShaderProgram, shared: Collection[int]) -> None:
@@ -48,7 +48,7 @@ class Polling:
         return self._blocks[function.id]
 
     def reading_blocks(self) -> frozenset[tuple[int, int]]:
-        """Return the blocks that read memory that invocations share, by function and number."""
+        """Return the blocks that read shared memory, as pairs of function and number."""
         return frozenset(
             (function.id, block.number)
             for function in self._functions.values()
@@ -66,12 +66,12 @@ class Polling:
             self._stored[self._root(step.operands[0])].add(step.operands[1])
         elif step.op == Op.CopyMemory:
             self._stored[self._root(step.operands[0])].add(self._root(step.operands[1]))
-        elif step.op == Op.FunctionCall:  # it may store in what it gets pointers to
+        elif step.op == Op.FunctionCall:  # it may store through pointer arguments
             for argument in step.operands[1:]:
                 self._stored[self._root(argument)].add(step.result)
 
     def _reads(self, step: Decoded) -> bool:
-        """Whether an instruction reads memory that invocations share."""
+        """Whether an instruction reads memory that other invocations can change."""
         if step.op == Op.Load:
             root = self._root(step.operands[0])
             is_local = root in self._made and self._made[root].op == Op.Variable
@@ -91,7 +91,7 @@ class Polling:
                     yield from range(first.number, end)
 
     def _depends(self, ids: Iterable[int]) -> bool:
-        """Whether some of the values are made of what an instruction reads that others change."""
+        """Whether a value depends on memory that other invocations can change."""
         rest, seen = [*ids], set[int]()
         while rest:
             id_ = rest.pop()

@@ -15,16 +15,16 @@ CONVERSION = re.compile(
     r"%(?P<flags>[-+ #0]*\d{0,3}(?:\.\d{0,3})?)(?P<vector>v[234])?"
     r"(?:[ul]*(?P<letter>[dioxXeEfFgGaAs])|ul|[ul]*u)"
 )
-"""A conversion in a format of debugPrintfEXT."""
+"""A conversion in a format of debugPrintfEXT, such as ``%d``."""
 
 
 def conversions(form: str) -> list[re.Match[str]]:
-    """Return the conversions in a format, each of which takes a value."""
+    """Return the conversions in a format; each takes a value."""
     return [m for m in re.finditer(rf"%%|{CONVERSION.pattern}", form) if m[0] != "%%"]
 
 
 def _formatted(flags: str, letter: str, value: Any) -> str:
-    """Return a number or a text as C does; an integer conversion of a float shows its bits."""
+    """Return a number or text as C prints it; an integer conversion of a float shows its bits."""
     if letter in "aA":
         text = float(value).hex()
         return f"%{flags.partition('.')[0]}s" % (text.upper() if letter == "A" else text)
@@ -49,7 +49,7 @@ class Printing(Observer):
                 value = None if match[0] == "%%" else next(arguments, None)
                 letter = match["letter"] or "u"
                 is_text = isinstance(value, str)
-                if value is None or is_text != (letter == "s"):  # there is no value for it
+                if value is None or is_text != (letter == "s"):  # no value fits the conversion
                     return match[0].replace("%%", "%")
                 parts = [value] if is_text else np.atleast_1d(value)
                 return ", ".join(_formatted(match["flags"], letter, part) for part in parts)

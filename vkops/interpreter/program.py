@@ -27,7 +27,7 @@ from vkops.shaders.binary import (
 )
 from vkops.shaders.compiler import TEXT
 from vkops.shaders.grammar import WITH_RESULT
-from vkops.shaders.layout import Array, Number, Struct, Type, Types
+from vkops.shaders.layout import ArrayType, ScalarType, StructType, Type, Types
 from vkops.shaders.module import Module
 from vkops.shaders.sources import embedded_lines
 from vkops.system.threads import cached_property
@@ -45,8 +45,8 @@ class Decoded(NamedTuple):
     """A decoded instruction.
 
     ``result`` is the id that it defines and ``type`` the id of its type, 0 if there is none.
-    ``escapes`` says whether other blocks use the result, ``has_line`` whether the place is that of
-    an OpLine before it in its block. ``scope`` is the call that it was inlined for, as an id, or 0.
+    ``escapes`` says whether other blocks use the result. ``has_line`` says whether ``place`` comes
+    from an OpLine in its block. ``scope`` is the id of the call that it was inlined for, or 0.
     """
 
     op: int
@@ -67,11 +67,11 @@ class Decoded(NamedTuple):
 
 @dataclass
 class BasicBlock:
-    """A block of a function; ``number`` is its place in the order of execution.
+    """A block of a function; ``number`` is its position in the order of execution.
 
-    Blocks are divided: a call ends a part, and a barrier of the workgroup, where invocations wait
-    for others, begins one (``is_barrier``). Execution goes on with the part behind one that
-    ``is_divided``; all parts have the label.
+    Blocks are divided into parts with the same label. A call is the last instruction of a part. A
+    barrier of the workgroup is the first instruction of a part (``is_barrier``), where invocations
+    wait for others. After a part that ``is_divided``, the next part is executed.
     """
 
     label: int
@@ -87,7 +87,7 @@ class BasicBlock:
 
 @dataclass(frozen=True)
 class Function:
-    """A function, with the types of its parameters by id; its first block is number 0."""
+    """A function; the types of its parameters are by id, and its first block is number 0."""
 
     id: int
     parameters: Mapping[int, int]
@@ -102,16 +102,16 @@ class Function:
 
 @lru_cache(maxsize=4)
 def program_of(module: Module, group_size: int, subgroup_size: int) -> ShaderProgram:
-    """Return the program of a module, which several runs of a check share and none changes."""
+    """Return the program of a module; it is immutable, and the runs of a check share it."""
     return ShaderProgram(module, {WORKGROUP_SCOPE: group_size, SUBGROUP_SCOPE: subgroup_size})
 
 
 class ShaderProgram:
     """A module and its entry point, as a scheduler runs them.
 
-    ``scopes`` has the numbers of invocations in those of cooperative matrices.
+    ``scopes`` has the number of invocations in each scope of cooperative matrices.
 
-    Raises LookupError for a damaged module, as ``Module.read``.
+    Raises LookupError for a damaged module, as ``Module.read`` does.
     """
 
     def __init__(self, module: Module, scopes: Mapping[int, int]) -> None:
@@ -141,26 +141,26 @@ class ShaderProgram:
         return self._types.type(id_)
 
     def pointee(self, id_: int) -> tuple[int, int]:
-        """Return the storage class and the type's id of a pointer type."""
+        """Return the storage class and the id of the pointee's type of a pointer type."""
         _, storage, pointee = self.declared.defined[id_].words
         return storage, pointee
 
     def name(self, id_: int) -> str:
-        """Return the name that the source has for an id, or a text that stands for it."""
+        """Return the name of an id in the source, or a text that stands for it."""
         return self.declared.names.get((id_,), "") or f"%{id_}"
 
     def text(self, place: SourceLine) -> str:
-        """Return the text of a line; "" if the module does not have it."""
+        """Return the text of a line; "" if the module does not contain it."""
         lines = self.sources.get(place.file, []) if place.line else []
         return "".join(lines[place.line - 1 : place.line]).strip()
 
     @cached_property
     def sources(self) -> dict[str, list[str]]:
-        """The lines of the source files that the module contains, by the names in places.
+        """The lines of the source files that the module contains, by the names in source lines.
 
-        Lines after a ``#line`` directive have the name and the numbers that it gives them.
+        Lines after a ``#line`` directive have the name and the numbers of the directive.
         """
-        sources: dict[str, list[str]] = {"": []}  # first, as others have the shader's name, too
+        sources: dict[str, list[str]] = {"": []}  # first, as others have this name, too
         for id_, text in self._lines.items():
             file, number = self.declared.strings.get(id_, "").replace(TEXT, ""), 1
             for line in text:
@@ -174,7 +174,7 @@ class ShaderProgram:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of the source files; those of the compiler's own variables are no part."""
+        """The words of the source files, except for those of the compiler's own variables."""
         text = "\n".join(map("\n".join, self.sources.values()))
         return frozenset(re.findall(r"\w+", text))
 
@@ -204,22 +204,22 @@ class ShaderProgram:
             operands = [values[operand] for operand in words[3:] if operand in values]
             arrays = [each.array for each in operands if isinstance(each, Numbers)]
             return Numbers(operations.apply(operations.TABLE[words[2]], arrays, dtype_in(type_)))
-        return Numbers(np.array([value], dtype_of(scalar_of(type_) or Number("uint", 4))))
+        return Numbers(np.array([value], dtype_of(scalar_of(type_) or ScalarType("uint", 4))))
 
     def number(self, id_: int) -> int:
-        """Return the integer that a constant is."""
+        """Return the value of an integer constant."""
         constant = self.constants[id_]
         assert isinstance(constant, Numbers)
         return int(constant.array[0])
 
     @cached_property
     def _undefined(self) -> dict[int, int]:
-        """The types of the results of OpUndef, by their ids."""
+        """The types of the results of OpUndef, by id."""
         types = {i: words[0] for i, (op, words) in self.declared.defined.items() if op == Op.Undef}
         return types | {step.result: step.type for step in self._steps() if step.op == Op.Undef}
 
     def undefined(self, id_: int, place: SourceLine) -> Value:
-        """Return the result of OpUndef where it is read; KeyError if an id is another one."""
+        """Return the result of OpUndef for a use at a line; KeyError if the id is not one."""
         type_ = self.type(self._undefined[id_])
         why = Reason(f"reads '{self.name(id_)}', which was never written", place)
         return replaced(
@@ -229,7 +229,7 @@ class ShaderProgram:
     # -- functions ---------------------------------------------------------------------------------
 
     def function_place(self, id_: int) -> SourceLine:
-        """Return the line in which a function begins; line 0 if the module does not say it."""
+        """Return the line in which a function begins; line 0 if the module does not have it."""
         if (line := self.declared.lines.get(id_)) is not None:
             return self._place(self.declared.strings.get(line[0], ""), line[1])
         for op, words in self.declared.functions[id_]:
@@ -248,7 +248,7 @@ class ShaderProgram:
 
     @cached_property
     def value_types(self) -> dict[int, int]:
-        """The types of the results of instructions and of parameters, by their ids."""
+        """The types of parameters and of the results of instructions, by id."""
         types = {id_: words[0] for id_, (_, words) in self.declared.defined.items()}
         for function in self.functions.values():
             types.update(function.parameters)
@@ -256,12 +256,12 @@ class ShaderProgram:
 
     @cached_property
     def made(self) -> dict[int, Decoded]:
-        """The instructions of functions by their results."""
+        """The instructions of functions, by their results."""
         return {step.result: step for step in self._steps() if step.result}
 
     @cached_property
     def users(self) -> dict[int, list[Decoded]]:
-        """The instructions of functions by the ids that they use."""
+        """The instructions of functions, by the ids that they use."""
         users: dict[int, list[Decoded]] = {}
         for step in self._steps():
             for id_ in {*step.ids}:
@@ -270,9 +270,9 @@ class ShaderProgram:
 
     @cached_property
     def argument_names(self) -> dict[int, tuple[str, SourceLine]]:
-        """The parameters for which compilers make variables: their names, and the places of calls.
+        """The parameters for which compilers create variables: their names, and the lines of calls.
 
-        glslang calls these variables "param".
+        glslang names these variables "param".
         """
         names: dict[int, tuple[str, SourceLine]] = {}
         for step in self._steps() if self.words else ():
@@ -304,8 +304,8 @@ class ShaderProgram:
         uses: dict[int, set[int]] = {}
         parts: dict[int, int] = {}
         raw: list[Raw] = []
-        part = scope = 0  # of all blocks
-        unplaced = 0  # from this entry on, the line is that of a condition
+        part = scope = 0  # carried from block to block
+        unplaced = 0  # from this entry on, lines are those of conditions
         conditions = Conditions(self.declared)
         block: BasicBlock | None = None
         place, place_is_known = SourceLine(self.module.name, 0), False
@@ -364,9 +364,10 @@ class ShaderProgram:
     def _name_variables(self, body: list[Instruction]) -> None:
         """Name the variables of a function that Slang has not named.
 
-        It makes two of each: one for debuggers, which DebugDeclare names, and one that is used. If
-        nothing is stored in either, the second has no name; it is told by its type if that is the
-        only one of that type. An array that is a parameter is copied to a variable without a name.
+        Slang emits each variable twice: one for debuggers, which DebugDeclare names, and one that
+        is used. If nothing is stored in either, the second has no name; it is identified by its
+        type if no other has this type. A parameter that is an array is copied to a variable without
+        a name.
         """
         names, stored, used = self.declared.names, dict[int, int](), set[int]()
         parameters, declared = set[int](), dict[int, str]()
@@ -383,7 +384,7 @@ class ShaderProgram:
                 if op == Op.Store:
                     stored[words[0]] = words[1]
         variables = {words[1]: words[0] for op, words in body if op == Op.Variable}
-        unused: dict[int, list[int]] = {}  # those for debuggers, by their types
+        unused: dict[int, list[int]] = {}  # variables for debuggers, by type
         for id_, name in declared.items():
             names.setdefault((id_,), name or f"%{id_}")
             if id_ not in used and id_ in variables:
@@ -401,7 +402,7 @@ class ShaderProgram:
         return op == Op.ControlBarrier and self._known.get(operands[0]) != SUBGROUP_SCOPE
 
     def _divided(self, block: BasicBlock) -> list[BasicBlock]:
-        """Return the parts of a block."""
+        """Return the parts into which a block is divided."""
         parts, steps, block.steps = [block], block.steps, []
         for step in steps:
             part, is_barrier = parts[-1], self._is_barrier(step.op, step.operands)
@@ -414,7 +415,7 @@ class ShaderProgram:
         return parts
 
     def _line(self, words: tuple[int, ...], place: SourceLine) -> SourceLine | None:
-        """Return the place after an instruction of a set with debug information."""
+        """Return the line after an instruction of a set of debug information."""
         if not self._is_debug(words):
             return None
         if words[3] != _DEBUG_LINE:
@@ -423,17 +424,17 @@ class ShaderProgram:
         return self._debug_place(source, line)
 
     def _debug_place(self, source: int, line: int) -> SourceLine:
-        """Return the place that the ids of a DebugSource and of a constant are."""
+        """Return the line that the ids of a DebugSource and of a constant stand for."""
         file = self.declared.strings.get(self._file(source), "")
         return self._place(file, self._known.get(line) or 0)
 
     def _file(self, source: int) -> int:
-        """Return the id of the name of the file that a DebugSource is; 0 if it is none."""
+        """Return the id of the file name of a DebugSource; 0 if it is not one."""
         words: Sequence[int] = getattr(self.declared.extended.get(source), "words", ())
         return (*words, *[0] * 5)[4]
 
     def _place(self, file: str, line: int) -> SourceLine:
-        """Return a place; a text that was compiled has the name of the shader."""
+        """Return a line; a source that was compiled from text has the shader's name."""
         return SourceLine(
             self.module.name if file in ("", TEXT) else re.sub(r"^\.[/\\]", "", file), line
         )
@@ -442,8 +443,9 @@ class ShaderProgram:
 def _ordered(blocks: Mapping[int, BasicBlock]) -> Iterator[BasicBlock]:
     """Yield blocks so that each construct comes before the block where its paths merge.
 
-    That is a reverse postorder which visits first what is executed last. Invocations that always
-    execute the first block that any of them has reached meet again where paths merge.
+    This is a reverse postorder in which the successors that are executed last are visited first. If
+    invocations always execute the first block that any of them has reached, they meet again where
+    paths merge.
     """
     first = next(iter(blocks))
     seen, done = {first}, []
@@ -470,41 +472,41 @@ def _last_first(block: BasicBlock) -> tuple[int, ...]:
 # -- values of types -------------------------------------------------------------------------------
 
 
-def scalar_of(type_: Type) -> Number | None:
-    """Return the type of the numbers of a scalar, vector or matrix; None for others."""
-    while isinstance(type_, Array) and type_.form != "array":
+def scalar_of(type_: Type) -> ScalarType | None:
+    """Return the type of the numbers of a scalar, vector or matrix; None for other types."""
+    while isinstance(type_, ArrayType) and type_.form != "array":
         type_ = type_.element
-    return type_ if isinstance(type_, Number) else None
+    return type_ if isinstance(type_, ScalarType) else None
 
 
 def dtype_in(type_: Type) -> np.dtype[Any] | None:
-    """Return the type of the numbers of a scalar, vector or matrix; None for others."""
+    """Return the NumPy type of the numbers of a scalar, vector or matrix; None for other types."""
     number = scalar_of(type_)
     return None if number is None else dtype_of(number)
 
 
 def is_pointer(type_: Type) -> bool:
-    """Whether a type is that of pointers, which have no layout."""
-    return isinstance(type_, Struct) and not type_.members
+    """Whether a type is the type of pointers, which have no layout."""
+    return isinstance(type_, StructType) and not type_.members
 
 
 def shape_of(type_: Type) -> tuple[int, ...]:
     """Return the shape of a scalar, vector or matrix."""
-    if isinstance(type_, Array):
+    if isinstance(type_, ArrayType):
         return (type_.count or 0, *shape_of(type_.element))
     return ()
 
 
 def parts_of(type_: Type) -> list[tuple[Type, int]]:
-    """Return an array's elements or a struct's members: their types, and where they begin."""
-    if isinstance(type_, Struct):
+    """Return the types and offsets of an array's elements or of a struct's members."""
+    if isinstance(type_, StructType):
         return [(member.type, member.offset) for member in type_.members]
-    assert isinstance(type_, Array)
+    assert isinstance(type_, ArrayType)
     return [(type_.element, number * type_.stride) for number in range(type_.count or 0)]
 
 
 def zeros(type_: Type) -> Value:
-    """Return the zero of a type or a null pointer, for all invocations."""
+    """Return the zero, or the null pointer, of a type, for all invocations."""
     number = scalar_of(type_)
     if number is not None:
         return Numbers(np.zeros((1, *shape_of(type_)), dtype_of(number)))
@@ -514,9 +516,9 @@ def zeros(type_: Type) -> Value:
 
 
 def composed(type_: Type, parts: Sequence[Value]) -> Value:
-    """Return a composite of its members; those of a vector can be scalars and vectors.
+    """Return a composite of its parts; the parts of a vector can be scalars and vectors.
 
-    A cooperative matrix is made of one scalar.
+    A cooperative matrix is constructed from one scalar.
     """
     if scalar_of(type_) is None:
         return tuple(parts)

@@ -1,4 +1,4 @@
-"""The check of accesses that nothing orders."""
+"""The check for data races."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from vkops.interpreter.images import ImageVariable
-from vkops.interpreter.memory import Active, Memory
+from vkops.interpreter.memory import Active, MemoryVariable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import (
@@ -40,14 +40,14 @@ _OPERANDS = {
     Op.Load: 1, Op.Store: 2, Op.CopyMemory: 2, Op.ImageRead: 2, Op.ImageWrite: 3,
     Op.CooperativeMatrixLoadKHR: 3, Op.CooperativeMatrixStoreKHR: 4,
 }  # fmt: skip
-"""Where the memory operands begin."""
+"""The position of the memory operands, by opcode."""
 _ALIGNED, _MAKE_AVAILABLE, _MAKE_VISIBLE, _NON_PRIVATE = 0x2, 0x8, 0x10, 0x20
 
 
 class Races(Observer):
     """Finds data races in shared memory and in buffers, by Vulkan's memory model.
 
-    Accesses of a buffer that only a plain ``barrier()`` separates are a finding of another kind,
+    Accesses to a buffer that only a plain ``barrier()`` separates are a finding of another kind,
     unless ``plain_barriers`` is false.
     """
 
@@ -76,14 +76,14 @@ class Races(Observer):
         if self._is_declared or not level or not semantics & ACQUIRES & RELEASES:
             self._fence(who, memory_scope, semantics)
         semantics |= self._implied
-        if level > LEVELS.get(scope, 0):  # it orders memory for less than all that wait
+        if level > LEVELS.get(scope, 0):  # its memory scope is the smaller one
             if memory_scope == SUBGROUP_SCOPE:
                 self._order.barrier(who, memory_scope, semantics, time)
             semantics = 0
         self._order.barrier(who, scope, semantics, time)
 
     def fence(self, scope: int, semantics: int, active: Active) -> None:
-        """Release what was written before, and acquire; an atomic operation does it itself."""
+        """Release and acquire at a memory barrier; atomic operations do this for themselves."""
         if self.machine.step.op in Op.ATOMICS:
             self._atomic = scope, semantics | self._implied
             return
@@ -104,7 +104,7 @@ class Races(Observer):
         is_image, time = isinstance(memory, ImageVariable), self.machine.time
         c = SHARED if memory.kind else IMAGES if is_image else BUFFERS
         op, scope, need = self.machine.step.op, 0, self._need(kind)
-        if op in Op.ATOMICS:  # what is read behind a change of an atomic variable needs no more
+        if op in Op.ATOMICS:  # reads after a change of an atomic variable need no more
             kind, scope = "load" if op == Op.AtomicLoad else kind, need
             need = need if op == Op.AtomicStore else 0
         is_write = kind in ("write", "atomic")
@@ -128,14 +128,14 @@ class Races(Observer):
                 units = np.broadcast_to(units, (len(who), units.shape[1]))
             who = np.repeat(who, units.shape[1]) if units.shape[1] > 1 else who
             units = units.reshape(-1)
-            if kind in ("atomic", "load"):  # it acquires first, and releases at last
+            if kind in ("atomic", "load"):  # acquires before, and releases after, its own access
                 self._change(memory, units, who, c)
             for conflict in memory.shadow.access(
                 kind, self._order, units, who, time, c, need, scope
             ):
                 self._race(kind, memory, conflict, units, who)
 
-    def _change(self, memory: Memory, units: Array, who: Array, c: int) -> None:
+    def _change(self, memory: MemoryVariable, units: Array, who: Array, c: int) -> None:
         op, shadow = self.machine.step.op, memory.shadow
         assert shadow is not None
         kind = {Op.AtomicLoad: "load", Op.AtomicStore: "store"}.get(op, "change")
@@ -144,16 +144,16 @@ class Races(Observer):
             self._exchanged.setdefault(shadow, []).append(units << 32 | who)
 
     def _mixes(self) -> bool:
-        """Whether some accesses that take part in the order are not coherent, or less than others.
+        """Whether some accesses are not coherent, or have smaller scopes than others.
 
-        Only then does it matter what coherent ones do for others of the same element.
+        Only then can coherent accesses affect others of the same element.
         """
         found = set()
         for function in self.machine.program.functions.values():
             for step in (step for block in function.blocks for step in block.steps):
                 if step.op in _OPERANDS:
                     found.add(step.operands[_OPERANDS[step.op] :])
-        return len({operands for operands in found if any(operands)}) > 2  # of reads and of writes
+        return len({operands for operands in found if any(operands)}) > 2  # of reads and writes
 
     def _need(self, kind: str) -> int:
         """Return what an access needs, by its scope or its memory operands."""
@@ -164,7 +164,7 @@ class Races(Observer):
             return 0
         mask, *rest = step.operands[_OPERANDS[step.op] :] or (0,)
         flag = _MAKE_VISIBLE if kind == "read" else _MAKE_AVAILABLE
-        if step.op in (Op.ImageRead, Op.ImageWrite):  # these bits are behind others
+        if step.op in (Op.ImageRead, Op.ImageWrite):  # these operands follow image operands
             mask, scope = mask >> 5, rest[-1:]
         else:
             count = sum(mask & each != 0 for each in (_ALIGNED, _MAKE_AVAILABLE, _MAKE_VISIBLE))
@@ -177,9 +177,10 @@ class Races(Observer):
         return LEVELS.get(int(self.machine.value(scope[0])[0]), 0) if mask & flag else INCOHERENT
 
     def end(self) -> None:
-        """Report reads of what atomic operations change, by those that have never exchanged it.
+        """Report reads of values that atomic operations change.
 
-        A read may be the first of a loop with atomicCompSwap, which is no fault.
+        The first read of a loop with atomicCompSwap is no fault, so reads of invocations that have
+        exchanged the value are left out.
         """
         for shadow, addresses, who, report in () if self.machine.stopped else self._deferred:
             known = self._exchanged.get(shadow)
@@ -189,7 +190,7 @@ class Races(Observer):
                 report(int(np.flatnonzero(pairs == kept[0])[0]))
 
     def _race(
-        self, kind: str, memory: Memory, conflict: Conflict, units: Array, who: Array
+        self, kind: str, memory: MemoryVariable, conflict: Conflict, units: Array, who: Array
     ) -> None:
         run, place = self.machine, self.machine.step.place
         fault = "plain barrier" if conflict.has_barrier else "data race"

@@ -1,4 +1,4 @@
-"""Records what one invocation of a dispatch does: its lines, and the variables that it sees."""
+"""Records the execution of one invocation: the lines, and the variables that it sees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from vkops.interpreter.memory import Active, Memory, Variable
+from vkops.interpreter.memory import Active, MemoryVariable, Variable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import BasicBlock, Decoded, Function, ShaderProgram, is_pointer
@@ -19,25 +19,25 @@ from vkops.shaders.binary import Op
 from vkops.shaders.layout import Type
 
 MAX_STOPS = 1 << 18
-"""Lines after which the record ends."""
+"""The number of lines after which recording ends."""
 
 ALONE = Active(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
-"""The invocation, for a variable that only it has."""
+"""The invocation alone, for variables of its own."""
 
 
 class History:
-    """The values of a variable for an invocation: its changes, with the numbers of stops."""
+    """The values of a variable for an invocation: its changes, with the numbers of the stops."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryVariable) -> None:
         self.kind, self.nbytes = memory.kind, memory.nbytes
-        self._alone = Memory(memory.name, memory.type, "", 1, memory.nbytes)
+        self._alone = MemoryVariable(memory.name, memory.type, "", 1, memory.nbytes)
         self._alone.unit = memory.unit
         self._changes: list[tuple[int, Any, Array]] = []
         self._last: Array = np.zeros(0, np.uint8)
         self._state, self._applied = self._last, 0
 
-    def update(self, stop: int, memory: Memory, active: Active) -> None:
-        """Add what changed before a stop."""
+    def update(self, stop: int, memory: MemoryVariable, active: Active) -> None:
+        """Add the changes before a stop."""
         row = {"": 0, "group": active.groups[0], "invocation": active.slots[0]}[self.kind]
         before, self._last = self._last, memory.state(int(row))
         changed = np.flatnonzero(before != self._last) if len(before) else slice(None)
@@ -45,7 +45,7 @@ class History:
 
     @property
     def stops(self) -> list[int]:
-        """The stops before which it changed."""
+        """The stops before which the variable changed."""
         return [when for when, _, _ in self._changes]
 
     def since(self, stop: int) -> int:
@@ -56,8 +56,8 @@ class History:
         """Return the name of a part of the variable."""
         return self._alone.element(offset, type_)
 
-    def at(self, stop: int) -> Memory:
-        """Return the variable as it is at a stop, until the next call."""
+    def at(self, stop: int) -> MemoryVariable:
+        """Return the variable as it is at a stop; it is valid until the next call."""
         count = bisect_right(self.stops, stop)
         if count < self._applied or self._state.shape != self._last.shape:
             self._state, self._applied = np.zeros_like(self._last), 0
@@ -70,9 +70,9 @@ class History:
 
 @dataclass(eq=False)
 class Scope:
-    """A call of a function: its variables and its parameters by id, pointers to histories.
+    """A call of a function; its variables and parameters are pointers to histories, by id.
 
-    ``caller`` is the call that it was made in, with the line there.
+    ``caller`` is the scope of the calling function, with the line of the call.
     """
 
     function: str
@@ -85,8 +85,8 @@ class Scope:
 class Stop(NamedTuple):
     """A line that the invocation is about to execute.
 
-    ``is_return`` says whether a call in this line has just returned, ``faults`` what the line does
-    wrong.
+    ``is_return`` says whether a call in this line has just returned. ``faults`` are the faults of
+    the line.
     """
 
     scope: Scope
@@ -101,7 +101,7 @@ def function_name(program: ShaderProgram, id_: int) -> str:
 
 
 class Part(NamedTuple):
-    """Some bytes of a variable outside of functions, which has an id."""
+    """Some bytes of a global variable, which is given by its id."""
 
     id: int
     offset: int
@@ -109,7 +109,7 @@ class Part(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """An invocation of the workgroup: whether it is in the same line, and all that it sees."""
+    """An invocation of the workgroup: whether it is in the same line, and the variables it sees."""
 
     who: int
     is_active: bool
@@ -119,9 +119,10 @@ class Lane(NamedTuple):
 class Recorder(Observer):
     """A record of the invocation ``watched``.
 
-    ``globals`` are the variables outside of functions, by id, pointers to histories. The last of
-    the ``stops`` is the end, in no line. ``writes`` has for each of ``parts`` who wrote it where,
-    and before which stop. ``lanes`` are the invocations of the workgroup at the stop ``around``.
+    ``globals`` are pointers to the histories of global variables, by id. The last of the ``stops``
+    is the end, without a line. ``writes`` has, for each of ``parts``, the writes: the invocation,
+    the stop that follows, and the line. ``lanes`` are the invocations of the workgroup at the stop
+    ``around``.
     """
 
     needs_addresses = True
@@ -138,9 +139,9 @@ class Recorder(Observer):
         self.globals: dict[int, Pointer] = {}
         self._own = self.machine.active
         self._scopes: list[Scope] = []
-        self._callers: list[Array] = []  # the invocations that are in each
-        self._last: tuple[Scope, SourceLine] | None = None  # where the invocation stopped
-        self._latest: dict[SourceLine, int] = {}  # the last stop at each place
+        self._callers: list[Array] = []  # the invocations in each of the scopes
+        self._last: tuple[Scope, SourceLine] | None = None  # the last stop of the invocation
+        self._latest: dict[SourceLine, int] = {}  # the last stop at each line
         self._loops: dict[int, int] = {}
         self._histories: WeakKeyDictionary[Variable, History] = WeakKeyDictionary()
         self._changed: WeakSet[Variable] = WeakSet()
@@ -158,7 +159,7 @@ class Recorder(Observer):
         self._all = active
 
     def _lane(self, active: Active) -> int | None:
-        """Return where the invocation is among the active ones."""
+        """Return the index of the invocation among the active ones; None if it is not active."""
         at = int(active.slots.searchsorted(self._slot))
         return at if at < len(active.slots) and active.slots[at] == self._slot else None
 
@@ -180,14 +181,14 @@ class Recorder(Observer):
                 self._update()
 
     def block(self, block: BasicBlock) -> None:
-        """Make a stop of each iteration of a loop, even if all are in one line."""
+        """Stop in each iteration of a loop, even if all iterations are in one line."""
         if block.is_loop and self._lane(self.machine.active) is not None:
             if self._loops.get(block.label) == len(self.stops):
                 self._last = None
             self._loops[block.label] = len(self.stops) + (self._last is None)
 
     def instruction(self, step: Decoded) -> None:
-        """Stop if the line is another one."""
+        """Stop if the line has changed."""
         if not self._scopes or (self._scopes[-1], step.place) == self._last:
             return
         scope, lane = self._scopes[-1], self._lane(self.machine.active)
@@ -224,7 +225,7 @@ class Recorder(Observer):
     # -- what it sees ------------------------------------------------------------------------------
 
     def _parameters(self, other: Active | None = None) -> dict[int, Pointer]:
-        """Return pointers to the histories of the parameters of the function."""
+        """Return pointers to the histories of the function's parameters."""
         frame, active = self.machine.frame, other or self._own
         types = frame.function.parameters
         return {
@@ -237,7 +238,7 @@ class Recorder(Observer):
     def _all_seen(
         self, variables: Mapping[int, Value], other: Active | None = None
     ) -> dict[int, Pointer]:
-        """Return pointers to the histories of variables, unless they have no values themselves."""
+        """Return pointers to the histories of variables, except for variables without values."""
         return {
             id_: self._seen(each, other=other)
             for id_, each in variables.items()
@@ -247,16 +248,18 @@ class Recorder(Observer):
     def _seen(
         self, value: Value, type_: Type | None = None, other: Active | None = None
     ) -> Pointer:
-        """Return a pointer to the history of a variable, or to a value, from here on.
+        """Return a pointer to the history of a variable, or to a value, from this stop on.
 
-        That of another invocation has only what it sees here.
+        For another invocation, the history has only the present value.
         """
         active = other or self._own
-        if isinstance(value, Pointer) and not isinstance(value.variable, Memory):  # a built-in one
+        if isinstance(value, Pointer) and not isinstance(
+            value.variable, MemoryVariable
+        ):  # a built-in variable
             type_ = value.variable.type
             value = value.variable.load(type_, 0, active, self.machine.step.place)
         if type_ is not None and not isinstance(value, Pointer):
-            active, memory = ALONE, Memory("", type_, "invocation", 1, type_.nbytes)
+            active, memory = ALONE, MemoryVariable("", type_, "invocation", 1, type_.nbytes)
             memory.store(type_, 0, value, active)
             value = Pointer(memory, type_, 0)
         assert isinstance(value, Pointer)
@@ -271,7 +274,7 @@ class Recorder(Observer):
 
     def _update(self) -> None:
         for variable in self._changed:
-            if isinstance(variable, Memory) and variable in self._histories:
+            if isinstance(variable, MemoryVariable) and variable in self._histories:
                 self._histories[variable].update(len(self.stops), variable, self._own)
         self._changed.clear()
 
@@ -293,7 +296,7 @@ class Recorder(Observer):
                 writes.append((len(self.stops), int(who[-1]), self.machine.step.place))
 
     def finding(self, kind: str, text: str, who: Array, place: SourceLine) -> None:
-        """Add a fault to the last stop at its place."""
+        """Add a fault to the last stop at its line."""
         if self.watched in who and self.stops:
             faults = self.stops[self._latest.get(place, -1)].faults
             if (text := f"{kind}: {text}") not in faults:

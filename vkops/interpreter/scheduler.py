@@ -1,9 +1,9 @@
 """Runs the invocations of a dispatch, block by block.
 
-Invocations are in different blocks of a function after a branch. Each workgroup executes the first
-block that any of its invocations has reached; as a construct comes before the block where it
-merges, they meet there again. Invocations of several workgroups that are in the same block execute
-it together.
+After a branch, invocations are in different blocks of a function. Each workgroup executes the first
+block that any of its invocations has reached. A construct comes before the block where its paths
+merge, so the invocations meet there again. Invocations of several workgroups that are in the same
+block execute it together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.interpreter import operations, schedules, subgroups
 from vkops.interpreter.instructions import HANDLERS
-from vkops.interpreter.memory import Active, Memory, Register, Variable
+from vkops.interpreter.memory import Active, MemoryVariable, Register, Variable
 from vkops.interpreter.observer import EVENTS, Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.polling import Polling
@@ -34,29 +34,29 @@ from vkops.interpreter.values import Choice, Pointer, Value, merge, take
 from vkops.interpreter.waits import INVOCATION, SUBGROUP, Waits
 from vkops.shaders.binary import Decoration, Op
 from vkops.shaders.grammar import BUILT_IN
-from vkops.shaders.layout import Member, Struct
+from vkops.shaders.layout import Member, StructType
 
 MAX_TOGETHER = 1 << 16
-"""Invocations that run together, in whole workgroups."""
+"""The number of invocations that run together, in whole workgroups."""
 
 _STRICT, _AT_BARRIERS, _OTHER_SUBGROUPS, _ALL = range(4)
-"""Who may go on while others of a workgroup wait: nobody, but barriers do not wait for those who
-are elsewhere; other subgroups; or all."""
+"""The invocations that may continue while others of their workgroup wait: none; none, except at
+barriers, which then do not wait for invocations elsewhere; those of other subgroups; or all."""
 
 
 class _EndlessLoopError(Exception):
-    """A loop that does not end was reported."""
+    """An endless loop was reported."""
 
 
 _FOR_ALL = (Op.Select, Op.ControlBarrier, Op.MemoryBarrier, *subgroups.OPERATIONS)
-"""Instructions that are not executed for some invocations after others, and OpSelect."""
+"""Instructions that are executed for all invocations together, and OpSelect."""
 
 
 class Run(State):
-    """A dispatch of a shader.
+    """The execution of a dispatch of a shader.
 
-    Afterwards, the memory has the results, and ``executed`` is the number of instructions, by
-    invocation. ``stopped`` says whether it stopped at a loop that does not end.
+    Afterwards, the memory has the results, and ``executed`` is the number of instructions, counted
+    for each invocation. ``stopped`` says whether the run stopped at an endless loop.
     """
 
     def __init__(self, *arguments: Any, observers: Sequence[Observer] = ()) -> None:
@@ -71,7 +71,7 @@ class Run(State):
                     self.told[name].append(getattr(observer, name))
 
     def run(self) -> None:
-        """Run all workgroups, many at a time; stop at a loop that does not end."""
+        """Run all workgroups, many at a time; stop at an endless loop."""
         count = int(np.prod(self.groups))
         together = max(1, MAX_TOGETHER // self.group_size)
         subgroups_ = -(-self.group_size // self.settings.subgroup_size)
@@ -86,7 +86,7 @@ class Run(State):
                     self.begun += len(batch.groups)
                     self.run_groups(batch)
                 except _EndlessLoopError:
-                    self.stopped = True  # what is found later may only follow from that
+                    self.stopped = True  # later findings may only be consequences of it
                     break
                 except MemoryError as error:
                     message = f"{self.step.place}: the host has no more memory available"
@@ -114,7 +114,7 @@ class Run(State):
         for declared in self.shared.values():
             members = tuple(Member(name, 0, type_) for _, name, type_ in declared)
             nbytes = max(member.type.nbytes for member in members)
-            memory = Memory("", Struct(members, nbytes), "group", len(groups), nbytes)
+            memory = MemoryVariable("", StructType(members, nbytes), "group", len(groups), nbytes)
             memory.follow(self.program.module)
             for id_, name, type_ in declared:
                 renamed = copy(memory)
@@ -136,7 +136,7 @@ class Run(State):
         self._execute(self.program.functions[self.program.main], active)
 
     def _inputs(self, who: Array) -> dict[int, Array]:
-        """Return built-in variables."""
+        """Return the built-in variables by number."""
         group, index = np.divmod(who, self.group_size)
         nx, ny, _ = self.groups
         lx, ly, _ = self.local
@@ -167,9 +167,9 @@ class Run(State):
         return {BUILT_IN[name]: values for name, values in inputs.items()}
 
     def _execute(self, function: Function, active: Active) -> None:
-        """Execute a function and those that it calls, to any depth.
+        """Execute a function and the functions that it calls, to any depth.
 
-        Invocations are in blocks of several calls; the last call is continued first.
+        Invocations can be in blocks of several calls; the last call is continued first.
         """
         self.frames = []
         if self.waits is not None:
@@ -200,7 +200,7 @@ class Run(State):
                 self._repeat()
 
     def _active(self, frame: Frame, slots: Array) -> Active:
-        """Return invocations that continue a call."""
+        """Return the invocations with these slots, which continue a call."""
         all_, rest = self.all, frame if len(slots) == frame.live else None
         if len(slots) == all_.together:
             return Active(all_.slots, all_.who, all_.groups, all_.together, rest)
@@ -209,7 +209,7 @@ class Run(State):
     def _enter(
         self, function: Function, arguments: Sequence[Value], active: Active, caller: Caller | None
     ) -> None:
-        """Let invocations call a function."""
+        """Start a call of a function for invocations."""
         self.tell("enter", function, active)
         is_polling = self.waits is not None and self.waits.is_polling and caller is not None
         frame = Frame(function, len(active.slots), caller, is_polling)
@@ -219,7 +219,7 @@ class Run(State):
         self.frames.append(frame)
 
     def _leave(self, frame: Frame) -> None:
-        """Let the invocations that have returned go on behind the call."""
+        """Let the invocations that have returned continue after the call."""
         slots, frame.returned = _joined(frame.returned), []
         if not frame.live:
             self.frames.remove(frame)
@@ -242,10 +242,11 @@ class Run(State):
         caller.frame.waiting.setdefault(caller.number, []).append(slots)
 
     def _chosen(self) -> tuple[Frame, int, Array]:
-        """Remove the block to execute next while some invocations wait, or have their turns.
+        """Remove and return the next block to execute, if some invocations wait or take turns.
 
-        The other invocations of a workgroup wait, too, as Vulkan does not promise that they go on.
-        If nothing else can, they do: first those of other subgroups, then those of the same one.
+        The other invocations of the workgroup wait, too, because Vulkan does not guarantee that
+        they continue. Only if no invocation can be executed otherwise, they continue: first those
+        of other subgroups, then those of the same subgroup.
         """
         waits = self.waits
         for relaxed in _STRICT, _AT_BARRIERS, _OTHER_SUBGROUPS, _ALL:
@@ -282,7 +283,7 @@ class Run(State):
         return slots[can]
 
     def _taken(self, ready: list[tuple[Frame, int, Array]]) -> tuple[Frame, int, Array]:
-        """Remove the first block of some, only for subgroups whose turn it is."""
+        """Remove and return the first block; with turns, only for subgroups whose turn it is."""
         if self.turns is not None:
             ready = self.turns.of_turn(ready)
         frame, number, slots = ready[0]
@@ -292,7 +293,7 @@ class Run(State):
         return frame, number, slots
 
     def _hang(self) -> NoReturn:
-        """Report that nothing can go on."""
+        """Report that no invocation can continue."""
         assert self.waits is not None
         slots, place, names, has_counted = self.waits.hang()
         count, who = int(np.prod(self.groups)), self.all.who[slots]
@@ -311,7 +312,7 @@ class Run(State):
         raise _EndlessLoopError
 
     def _repeat(self) -> NoReturn:
-        """Report invocations that take turns and come back to a state in which they were before."""
+        """Report invocations that take turns, and return to a state that they were in before."""
         place, who = self._jumped
         if self.begun < (count := int(np.prod(self.groups))):
             text = "needs forward progress of a workgroup that need not have begun: invocations "
@@ -328,7 +329,7 @@ class Run(State):
         return f"did not end: no invocation left it in {self.settings.max_iterations:,} iterations"
 
     def _branch(self, frame: Frame, block: BasicBlock, target: int, mask: Array | None) -> bool:
-        """Let invocations go to a block, and give its phis their values.
+        """Let invocations go to a block, and set its phis.
 
         Return whether they begin the next iteration of a loop.
         """
@@ -340,7 +341,7 @@ class Run(State):
         key = number, 0 if self.turns is None else self.turns.team
         if number <= block.number:
             done, fewest = frame.iterations.get(key, (0, len(active.slots)))
-            if len(active.slots) < fewest:  # some have left it
+            if len(active.slots) < fewest:  # some have left the loop
                 done, fewest = 0, len(active.slots)
             frame.iterations[key] = done + 1, fewest
             self._jumped = to.steps[0].place, active.who
@@ -376,7 +377,7 @@ class Run(State):
         frame.values[id_] = merge(old, value, active.at, active.together)
 
     def _block(self, frame: Frame, block: BasicBlock) -> list[tuple[int, Array | None]]:
-        """Execute a block, and return where invocations go by branches."""
+        """Execute a block; return the labels of its branches with masks of the invocations."""
         self.executed += len(self.active.slots) * len(block.steps)
         if self.executed > self.settings.max_instructions:
             raise TooManyInstructionsError
@@ -465,5 +466,5 @@ class Run(State):
 
 
 def _joined(parts: list[Array]) -> Array:
-    """Return the invocations of some parts, in their order."""
+    """Return the invocations of several arrays, sorted."""
     return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))

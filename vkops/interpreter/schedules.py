@@ -1,6 +1,6 @@
-"""The orders in which workgroups and subgroups begin.
+"""The orders in which workgroups and subgroups are started.
 
-A schedule is named by a text such as "descending" or "shuffled:3", with numbers behind colons.
+A schedule is named by a text such as "descending" or "shuffled:3", in which numbers follow colons.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from vkops.interpreter.operations import Array
 ASCENDING, DESCENDING = "ascending", "descending"
 
 MAX_TEAMS = 4
-"""Teams that take turns; each makes a run slower."""
+"""The number of teams that take turns; more make a run slower."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of workgroups, of subgroups in each, and of workgroups that run at once at most.
+    """The number of workgroups, of subgroups in each, and of workgroups that run at once at most.
 
     ``has_atomics`` says whether invocations can wait for others.
     """
@@ -35,8 +35,8 @@ class Sizes:
 class Rounds:
     """Teams of subgroups that take turns: those of ``first``, then those of ``round`` for ever.
 
-    ``teams`` has the team of each subgroup of each workgroup. A turn lasts up to the next read of
-    memory that invocations share, or to the end of an iteration of a loop (``by_iteration``).
+    ``teams`` has the team of each subgroup of each workgroup. A turn ends at the next read of
+    memory that invocations share; or, with ``by_iteration``, at the end of an iteration of a loop.
     """
 
     teams: Array
@@ -47,11 +47,11 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Batch:
-    """Workgroups that begin at once; the next ones begin when these have ended.
+    """Workgroups that begin together; the next batch begins when these have ended.
 
-    ``turns`` are the turns of the subgroups of a workgroup: one goes on only while those before it
-    wait at a barrier or have ended. Without them, all go on together. Those that may go on take
-    turns in ``rounds``, if there are any.
+    ``turns`` are the ranks of the subgroups of a workgroup: a subgroup continues only while those
+    with lower ranks wait at a barrier or have ended. Without turns, all continue together. In
+    ``rounds``, teams of the subgroups that may continue take turns.
     """
 
     groups: Array
@@ -65,33 +65,33 @@ def _batches(order: Array, size: int, turns: Array | None = None) -> Iterator[Ba
 
 
 def _ascending(sizes: Sizes) -> Iterator[Batch]:
-    """Let half of the workgroups begin first, if invocations can wait for those that come later."""
+    """Start half of the workgroups first, if invocations can wait for those that begin later."""
     half = -(-sizes.groups // 2) if sizes.has_atomics else sizes.groups
     return _batches(np.arange(sizes.groups), min(sizes.together, half))
 
 
 def _descending(sizes: Sizes) -> Iterator[Batch]:
-    """Let all begin at once, the last one first."""
+    """Start all workgroups at once, in descending order."""
     return _batches(np.arange(sizes.groups)[::-1], sizes.together)
 
 
 def _shuffled(sizes: Sizes, seed: int) -> Iterator[Batch]:
-    """Let some workgroups begin at once, and their subgroups go on one after the other."""
+    """Start some workgroups at once; their subgroups run one after the other."""
     random = np.random.default_rng(seed)
     order, size = _some(sizes, random)
     return _batches(order, size, random.permutation(sizes.subgroups))
 
 
 def _some(sizes: Sizes, random: np.random.Generator, least: int = 1) -> tuple[Array, int]:
-    """Return an order of workgroups, and how many begin at once."""
+    """Return an order of workgroups, and the number that begin at once."""
     most = min(sizes.groups, sizes.together)
     size = int(random.integers(min(least, most), most + 1))
-    size = max(size, -(-sizes.groups // 8))  # few batches, as each takes its time
+    size = max(size, -(-sizes.groups // 8))  # limits the number of batches, because each takes time
     return random.permutation(sizes.groups), min(size, sizes.together)
 
 
 def _rounds(sizes: Sizes, seed: int) -> Iterator[Batch]:
-    """Let some workgroups begin at once, and some of the subgroups of each take turns."""
+    """Start some workgroups at once; some of the subgroups of each take turns."""
     random = np.random.default_rng(seed)
     order, size = _some(sizes, random, 2)
     early = random.integers(min(2, sizes.subgroups), sizes.subgroups + 1)
@@ -108,7 +108,7 @@ def _rounds(sizes: Sizes, seed: int) -> Iterator[Batch]:
 
 
 def _first(sizes: Sizes, group: int, subgroup: int = 0) -> Iterator[Batch]:
-    """Let one workgroup run before the others begin, and in it a subgroup before the others."""
+    """Run one workgroup before the others, and in it one subgroup before the others."""
     group, subgroup = group % sizes.groups, subgroup % sizes.subgroups
     turns = np.arange(1, sizes.subgroups + 1)
     turns[subgroup] = 0
@@ -123,7 +123,7 @@ SCHEDULES: dict[str, tuple[Callable[..., Iterator[Batch]], range]] = {
     "rounds": (_rounds, range(1, 2)),
     "first": (_first, range(1, 3)),
 }
-"""By name: the function that yields the batches, and how many numbers the name has behind it."""
+"""By name: a function that yields batches, and the possible counts of numbers in the name."""
 
 
 FORMS = "ascending, descending, shuffled:SEED, rounds:SEED or first:WORKGROUP[:SUBGROUP]"

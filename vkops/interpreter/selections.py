@@ -1,4 +1,4 @@
-"""Results that are computed although a selection does not choose them.
+"""Results that are computed, but not used by a selection.
 
 HLSL before 2021, which glslang compiles, evaluates both sides of ``?:``, ``&&`` and ``||``.
 """
@@ -27,7 +27,7 @@ class Selection(NamedTuple):
     value: bool
 
     def note(self, language: int) -> str:
-        """Return the end of a message about a result that is not chosen."""
+        """Return the end of a message about a result that is not used."""
         if language == HLSL:
             text = f"this side of {_OPERATORS[self.op]} is not chosen, but HLSL before 2021, "
             return f"{text}which glslang compiles, evaluates both: use if"
@@ -35,7 +35,7 @@ class Selection(NamedTuple):
 
 
 def selections(program: ShaderProgram, result: int) -> Iterator[Selection]:
-    """Yield the selections that a result goes through, if it is used for nothing else."""
+    """Yield the selections that a result is passed through, if it is used for nothing else."""
     while len(users := program.users.get(result, [])) == 1:
         (step,) = users
         if step.op == Op.Select and result != step.operands[0]:
@@ -48,7 +48,7 @@ def selections(program: ShaderProgram, result: int) -> Iterator[Selection]:
 
 
 def _scalar(program: ShaderProgram, step: Decoded) -> int:
-    """Return the condition of OpSelect; of one for each component, the number they are made of."""
+    """Return the condition of OpSelect; if it is a vector of one boolean, return this boolean."""
     condition = step.operands[0]
     made = program.made.get(condition)
     is_same = made and made.op == Op.CompositeConstruct and len({*made.operands}) == 1

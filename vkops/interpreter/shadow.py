@@ -1,4 +1,4 @@
-"""Who accessed memory last."""
+"""The last accesses to each unit of memory."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _CONFLICTS = {
     "write": ("written", "read", "changed", "loaded"),
     "atomic": ("written", "read", "changed", "loaded"),
 }  # fmt: skip
-"""The earlier accesses that conflict with one."""
+"""For each kind of access, the kinds of earlier accesses that conflict with it."""
 _ATOMIC = {"atomic": "changed", "load": "loaded"}
 
 
 class Conflict(NamedTuple):
     """Accesses that are not ordered with earlier ones.
 
-    ``at`` are their numbers among those that were given; ``others`` are the invocations of the
-    earlier ones, which did what ``did`` says at times ``when``. ``has_barrier`` says whether there
-    is a barrier between, which does not order storage buffers.
+    ``at`` are their positions among the given accesses. ``others`` are the invocations of the
+    earlier accesses; ``did`` is what these did, at the times ``when``. ``has_barrier`` says whether
+    a barrier is between them, which does not order storage buffers.
     """
 
     did: str
@@ -36,10 +36,10 @@ class Conflict(NamedTuple):
 class Shadow:
     """The last accesses to each unit of a memory.
 
-    Two readers are kept, and two atomic operations that only load or do more: the last one, and one
-    of another workgroup if there was any, else of another invocation. Of writes and of atomic
-    operations that are not for all the device, the last one is kept as well: a later one may be
-    ordered, and this one not.
+    For reads, and for each kind of atomic operation, two accesses are stored: the last one, and one
+    of another workgroup if there was any, else one of another invocation. Of writes, the last one
+    is stored. Of writes and atomic operations with a scope below the device, the last one is stored
+    separately, because a later access may be ordered when this one is not.
     """
 
     def __init__(self, units: int) -> None:
@@ -65,7 +65,7 @@ class Shadow:
         """Record accesses of units by invocations, and return a conflict of each kind.
 
         Their kind is "read", "write", "atomic", or "load" for an atomic one that does not write;
-        ``need`` and ``scope`` are what ``Order`` says.
+        ``need`` and ``scope`` are described at ``Order``.
         """
         does = {"read": "read", "write": "written", **_ATOMIC}[kind]
         code, befores, conflicts = time << LANE_BITS | (who + 1), [], []
@@ -99,7 +99,7 @@ class Shadow:
         return conflicts
 
     def last_change(self, unit: int) -> tuple[int, int]:
-        """Return when a unit was written or changed last, and by whom; time 0 if it was not."""
+        """Return time and invocation of the last change of a unit; time 0 if there was none."""
         code = max(int(self._entries[did][0][unit]) for did in ("written", "changed"))
         return code >> LANE_BITS, (code & LANES) - 1
 
@@ -111,9 +111,9 @@ class Shadow:
         for candidates, holder in ((old, code), (code, last[at])) if rest else ():
             if order.is_past(int(candidates.max()) >> LANE_BITS, c):
                 continue
-            one, other = candidates.astype(np.uint32), holder.astype(np.uint32)  # who they are
+            one, other = candidates.astype(np.uint32), holder.astype(np.uint32)  # the invocations
             put = (one != other) & (one != 0)
-            if c != SHARED and put.any():  # in shared memory, all are of one workgroup
+            if c != SHARED and put.any():  # in shared memory, all invocations are of one workgroup
                 lane, kept, new = ((e & LANES) - 1 for e in (holder, rest[0][at], candidates))
                 group = lane // order.group_size
                 has_far = (kept >= 0) & (kept // order.group_size != group)

@@ -1,4 +1,4 @@
-"""The state of a dispatch: variables, values of ids, findings, and those who observe it."""
+"""The state of a dispatch: variables, values of ids, findings, and the observers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from vkops.errors import ShaderCompileError
 from vkops.interpreter import addresses
 from vkops.interpreter.findings import Finding, Findings, Invocation
-from vkops.interpreter.memory import Active, Memory, Register, Variable
+from vkops.interpreter.memory import Active, MemoryVariable, Register, Variable
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import subgroup_of
 from vkops.interpreter.program import (
@@ -45,26 +45,27 @@ from vkops.shaders.grammar import INSTRUCTIONS
 from vkops.shaders.layout import Type
 from vkops.shaders.shader import Shader
 
-Blocks = Memory | Sequence[Memory]
-"""The memory of a block, or that of each element of an array of blocks."""
+Blocks = MemoryVariable | Sequence[MemoryVariable]
+"""The memory of a block, or the memories of the elements of an array of blocks."""
 
 UNSUPPORTED = "is not supported by the interpreter"
 
 FORWARD_PROGRESS = "forward progress"
-"""The kind of findings of what ends only by progress that Vulkan does not promise."""
+"""The kind of findings about code that ends only by progress that Vulkan does not guarantee."""
 
 MAX_ITERATIONS = 16_384
-"""Iterations of a loop that no invocation leaves: they take a few seconds, and it is endless."""
+"""A loop with so many iterations that no invocation leaves counts as endless: a few seconds."""
 
 
 @dataclass(eq=False)
 class Frame:
-    """A call of a function, with ``waiting`` invocations by the number of their next block.
+    """A call of a function; ``waiting`` has the invocations by the number of their next block.
 
-    ``asleep`` are those that wait for others, ``napping`` those that let others go on, and
-    ``returned`` those that have not gone on behind the call. ``iterations`` has how often a loop
-    was repeated since an invocation left it, by its number and team, and how many execute it.
-    ``is_polling`` says whether the call is in a loop that may wait.
+    ``asleep`` are invocations that wait for others, ``napping`` those that let others continue, and
+    ``returned`` those that have returned, but have not continued after the call. ``iterations``
+    has, by the number of a loop and the team, how often it was repeated since an invocation left
+    it, and how many invocations execute it. ``is_polling`` says whether the call is in a loop that
+    may wait.
     """
 
     function: Function
@@ -82,7 +83,7 @@ class Frame:
 
 
 class Caller(NamedTuple):
-    """Where invocations go on when a function returns: a block of the call that they came from."""
+    """Where invocations continue when a function returns: a block of the calling function."""
 
     frame: Frame
     number: int
@@ -90,12 +91,12 @@ class Caller(NamedTuple):
 
 
 class TooManyInstructionsError(Exception):
-    """A run was given up: it has executed ``max_instructions``, counted for each invocation."""
+    """The run was aborted after ``max_instructions``, counted for each invocation."""
 
 
 @dataclass
 class Settings:
-    """How to run: the size of subgroups, in which schedule, and when a loop is endless."""
+    """The settings of a run: subgroup size, schedule, and when a loop counts as endless."""
 
     subgroup_size: int = 32
     schedule: str = ASCENDING
@@ -106,12 +107,12 @@ class Settings:
 class State:
     """A shader that is executed, with its variables.
 
-    ``active`` are the invocations that execute ``step``, which is in the call ``frame``; ``values``
-    are those of ids of the block. ``all`` are the invocations that run together, and ``frames`` the
-    calls that they are in. ``time`` counts the accesses of shared memory and of buffers;
+    ``active`` are the invocations that execute ``step`` in the call ``frame``. ``values`` are the
+    values of the block's ids. ``all`` are the invocations that run together, and ``frames`` the
+    calls that they are in. ``time`` counts the accesses to shared memory and to buffers, and
     ``access_places`` has their lines. ``buffers`` has the memory of each binding, by set and
-    number; ``push`` the bytes of push constants. ``told`` has the methods of observers by name. A
-    finding names the invocation ``shown`` if that has the fault.
+    number. ``push`` has the bytes of push constants. ``told`` has the methods of observers by name.
+    If the invocation ``shown`` has a fault, the finding names this invocation.
     """
 
     def __init__(
@@ -134,8 +135,8 @@ class State:
         self.executed = 0
         self.stopped = False
         self.begun = 0
-        self.waits: Any = None  # of waits.py, if invocations can wait for others
-        self.turns: Any = None  # of turns.py, if subgroups go on one after the other
+        self.waits: Any = None  # a Waits object, if invocations can wait for others
+        self.turns: Any = None  # a Turns object, if subgroups run one after the other
         self.frames: list[Frame] = []
         self.shared: dict[int, list[tuple[int, str, Type]]] = {}
         self.private: list[tuple[int, str, Type, Value | None]] = []
@@ -166,7 +167,7 @@ class State:
                 memory = buffers[place, decorations[Decoration.BINDING][0]]
                 self.variables[id_] = self._bound(declared.names.get((id_,), ""), type_, memory)
             elif storage == Storage.PUSH_CONSTANT:
-                memory = Memory(name, type_, "", 1, len(push), is_written=True)
+                memory = MemoryVariable(name, type_, "", 1, len(push), is_written=True)
                 memory.fill(push)
                 self.variables[id_] = Pointer(memory, type_, 0)
             elif storage == Storage.WORKGROUP:
@@ -179,8 +180,8 @@ class State:
                 self.private.append((id_, name or f"%{id_}", type_, value))
 
     def _bound(self, name: str, type_: Type, memory: Blocks) -> Pointer | tuple[Pointer, ...]:
-        """Return a pointer to a block; several for an array of blocks."""
-        if isinstance(memory, Memory):
+        """Return a pointer to a block, or several pointers for an array of blocks."""
+        if isinstance(memory, MemoryVariable):
             return _named(memory, name, type_)
         element = getattr(type_, "element", type_)
         return tuple(_named(each, f"{name}[{n}]", element) for n, each in enumerate(memory))
@@ -188,7 +189,7 @@ class State:
     def variable(
         self, name: str, type_: Type, active: Active, call: Frame | None = None
     ) -> Variable:
-        """Make a variable that each invocation has for itself."""
+        """Return a new variable of which each invocation has its own."""
         is_number = scalar_of(type_) is not None
         variable: Variable
         if is_pointer(type_) or (is_number and not self.has_addresses):
@@ -196,7 +197,7 @@ class State:
         elif not is_number and any(is_pointer(part) for part, _ in parts_of(type_)):
             self.refuse(f"the variable '{name}', which has pointers in it,")
         else:
-            variable = Memory(name, type_, "invocation", active.together, type_.nbytes)
+            variable = MemoryVariable(name, type_, "invocation", active.together, type_.nbytes)
         words = self.program.words
         variable.is_temporary = name not in words if words else name.startswith("%")
         return variable
@@ -204,7 +205,7 @@ class State:
     # -- operands ----------------------------------------------------------------------------------
 
     def raw(self, id_: int) -> Value:
-        """Return the value of an id, perhaps with numbers that are undefined."""
+        """Return the value of an id; its numbers may be undefined."""
         if id_ in self.values:
             return self.values[id_]
         constant = self.program.constants.get(id_)
@@ -219,17 +220,17 @@ class State:
         return self.program.undefined(id_, self.step.place)
 
     def numbers(self, id_: int) -> Numbers:
-        """Return the numbers that an id stands for; some may be undefined."""
+        """Return the numbers that are the value of an id; some may be undefined."""
         value = self.raw(id_)
         assert isinstance(value, Numbers)
         return value
 
     def value(self, id_: int) -> Array:
-        """Return the numbers of an id for a use; undefined ones are a finding."""
+        """Return the numbers of an id for a use; undefined numbers are a finding."""
         return self.checked(self.numbers(id_)).array
 
     def pointer(self, id_: int) -> Pointer:
-        """Return the pointer that an id stands for; numbers are addresses."""
+        """Return the pointer that is the value of an id; numbers are converted from addresses."""
         value = self.raw(id_)
         if isinstance(value, Numbers):
             _, pointee = self.program.pointee(self.program.value_types[id_])
@@ -240,7 +241,7 @@ class State:
         return value
 
     def spread(self, id_: int, value: Choice, execute: Callable[[], Value | None]) -> Value | None:
-        """Execute something for each variable that an id points into, and return all results."""
+        """Call a function for each variable that an id points into; return the merged results."""
         active, values = self.active, self.values
         result: Value | None = None
         for number, pointer in enumerate(value.pointers):
@@ -265,7 +266,7 @@ class State:
         return Numbers(value.array)
 
     def subgroup(self, who: Array) -> Array:
-        """Return the numbers of invocations' subgroups, among those of all workgroups."""
+        """Return the numbers of the subgroups of invocations, counted over all workgroups."""
         return subgroup_of(who, self.group_size, self.settings.subgroup_size)
 
     # -- reports -----------------------------------------------------------------------------------
@@ -281,7 +282,7 @@ class State:
         )
 
     def tell(self, event: str, *about: Any) -> None:
-        """Tell observers what happens."""
+        """Notify observers of an event."""
         for tell in self.told[event]:
             tell(*about)
 
@@ -296,9 +297,9 @@ class State:
         count: int = 0,
         block: str = "",
     ) -> None:
-        """Add a finding of these invocations; of ``count`` pairs, of which this is one.
+        """Add a finding of these invocations; with ``count``, it is one of ``count`` pairs.
 
-        ``other`` is another place that it is about.
+        ``other`` is a second line that the finding is about.
         """
         named = tuple(self.global_id(int(each)) for each in who[: 2 if count else 1])
         place = place or self.step.place
@@ -313,28 +314,28 @@ class State:
         self.tell("finding", kind, message, who[:1] if count else who, place)
 
     def report_where(self, rows: Array, kind: str, message: str) -> None:
-        """Add a finding of the active invocations that a mask chooses, if there are any."""
+        """Add a finding of the active invocations in a mask, if there are any."""
         for part, note in self._by_selection(rows, self.active):
             self.report(kind, message + note, self.active.who[part], note)
 
     def report_outside(
         self, name: str, indices: Array, wrong: Array, count: str, active: Active
     ) -> None:
-        """Tell observers of invocations whose index is out of bounds."""
+        """Notify observers of invocations whose index is out of bounds."""
         for part, note in self._by_selection(wrong, active):
             index = np.broadcast_to(indices, len(active.who))[self.example(part, active.who)]
             self.tell("outside", name, str(index), count + note, active.some(part))
 
     def _by_selection(self, wrong: Array, active: Active) -> Iterator[tuple[Array, str]]:
-        """Yield invocations with a fault, and the end of a message, by whether they use the result.
+        """Yield masks of invocations with a fault, and the end of the message for each mask.
 
-        A selection may choose another result than that of this instruction.
+        The end says so if a selection does not use the result of this instruction.
         """
         left = np.array(np.broadcast_to(wrong, len(active.who)))
         for selection in selections(self.program, self.step.result) if left.any() else ():
             try:
                 condition = self.raw(selection.condition)
-            except KeyError:  # it is computed later
+            except KeyError:  # computed later
                 continue
             if isinstance(condition, Numbers) and condition.array.ndim == 1:
                 unused = np.broadcast_to(condition.array != selection.value, len(self.active.who))
@@ -346,19 +347,22 @@ class State:
             yield left, ""
 
     def example(self, wrong: Array, who: Array) -> int:
-        """Return one of the invocations that a mask chooses, for a message."""
+        """Return the row of an invocation in a mask, as an example for a message."""
         rows = np.flatnonzero(wrong)
         return int(rows[(who[rows] == self.shown).argmax()])
 
     def refuse(self, what: str = "") -> NoReturn:
-        """Refuse what the interpreter does not support: this instruction, unless it is named."""
+        """Raise an error for an unsupported feature: ``what``, or else the present instruction."""
         what = what or INSTRUCTIONS.get(self.step.op, f"instruction {self.step.op}")
         raise ShaderCompileError(f"{self.step.place}: {what} {UNSUPPORTED}")
 
     # -- memory ------------------------------------------------------------------------------------
 
     def inside(self, pointer: Pointer, active: Active) -> tuple[Pointer, Active, Array | None]:
-        """Report invocations whose index is out of bounds, and return the others."""
+        """Report invocations whose index is out of bounds; return the pointer for the others.
+
+        The other results are these invocations, and a mask of them, or None if it is all.
+        """
         outside, variable = pointer.outside, pointer.variable
         if variable is None:
             self.refuse("a null pointer")
@@ -380,8 +384,11 @@ class State:
         return inside, active.some(~wrong), ~wrong
 
     def load(self, pointer: Pointer) -> Value:
-        """Return what a pointer points to; zeros out of bounds. An image stands for itself."""
-        if is_pointer(pointer.type) and isinstance(pointer.variable, Memory):
+        """Return the value that a pointer points to; zeros out of bounds.
+
+        A pointer to an image is returned unchanged.
+        """
+        if is_pointer(pointer.type) and isinstance(pointer.variable, MemoryVariable):
             return pointer
         pointer, active, mask = self.inside(pointer, self.active)
         if mask is not None and not len(active.slots):
@@ -399,12 +406,12 @@ class State:
         return value
 
     def store(self, pointer: Pointer, value: Value) -> None:
-        """Store a value; out of bounds, nothing."""
+        """Store a value; stores out of bounds have no effect."""
         pointer, active, mask = self.inside(pointer, self.active)
         if mask is not None:
             value = take(value, np.flatnonzero(mask))
         if len(active.slots):
-            if isinstance(pointer.variable, Memory) and pointer.variable.kind == "":
+            if isinstance(pointer.variable, MemoryVariable) and pointer.variable.kind == "":
                 value = replaced(value, lambda numbers: self.checked(numbers, active))
             value = addresses.numbers(value) if scalar_of(pointer.type) else value
             before = changed = None
@@ -423,9 +430,9 @@ class State:
     def access(
         self, kind: str, pointer: Pointer, active: Active, changed: Array | None = None
     ) -> None:
-        """Tell observers of an access: "read", "write" or "atomic".
+        """Notify observers of an access: "read", "write" or "atomic".
 
-        ``changed`` says for which invocations it changed memory; None if that is not known.
+        ``changed`` says for which invocations memory has changed; None if that is not known.
         """
         if pointer.variable.shadow is not None:
             self.tick()
@@ -434,12 +441,12 @@ class State:
         self.tell("access", kind, pointer, active)
 
     def tick(self) -> None:
-        """Let the time go on."""
+        """Advance the time."""
         self.time += 1
         self.access_places.append(self.step.place)
 
 
-def _named(memory: Memory, name: str, type_: Type) -> Pointer:
-    """Return a pointer to a block; another variable of the binding has its own."""
+def _named(memory: MemoryVariable, name: str, type_: Type) -> Pointer:
+    """Return a pointer to a block; another variable of the same binding has its own."""
     memory.name, memory.type = name, type_
     return Pointer(copy(memory), type_, 0)

@@ -1,6 +1,6 @@
-"""SPIR-V's operations on subgroups, by the invocations that take part.
+"""SPIR-V's operations on subgroups.
 
-Operands are spread over tables with a row for each subgroup and a column for each of its
+Operands are arranged in tables with a row for each subgroup and a column for each of its
 invocations. Terms and numbers are those of the SPIR-V specification.
 """
 
@@ -18,7 +18,7 @@ from vkops.shaders.grammar import OPCODES
 
 _REDUCE, _INCLUSIVE, _EXCLUSIVE, CLUSTERED = range(4)
 _PARTITIONED = 6
-"""The first of the same operations among the invocations of a ballot."""
+"""The first GroupOperation for invocations that a ballot partitions."""
 
 
 def _largest(dtype: np.dtype[Any]) -> Any:
@@ -45,7 +45,7 @@ _ARITHMETIC: dict[int, tuple[str, Any, Callable[[np.dtype[Any]], Any]]] = {
         "LogicalXor": ("", np.logical_xor, lambda _: False),
     }.items()
 }  # fmt: skip
-"""By opcode: how operands are taken, the function, and its identity."""
+"""By opcode: the type in which operands are passed, the function, and its identity element."""
 
 OLDER = {
     Op.SubgroupBallotKHR: Op.GroupNonUniformBallot,
@@ -54,12 +54,12 @@ OLDER = {
     Op.SubgroupAllEqualKHR: Op.GroupNonUniformAllEqual,
     Op.SubgroupReadInvocationKHR: Op.GroupNonUniformBroadcast,
 }  # fmt: skip
-"""Operations of SPV_KHR_shader_ballot and SPV_KHR_subgroup_vote, and the same ones of today."""
+"""Operations of SPV_KHR_shader_ballot and SPV_KHR_subgroup_vote, with their present equivalents."""
 
 OPERATIONS = Op.SUBGROUP | OLDER.keys()
 
 WITH_OPERATION = {*_ARITHMETIC, Op.GroupNonUniformBallotBitCount}
-"""Those that have a GroupOperation."""
+"""The operations that have a GroupOperation operand."""
 
 _VOTES = {
     Op.GroupNonUniformAll: ("LogicalAnd", _REDUCE),
@@ -67,12 +67,12 @@ _VOTES = {
     Op.GroupNonUniformQuadAllKHR: ("LogicalAnd", CLUSTERED),
     Op.GroupNonUniformQuadAnyKHR: ("LogicalOr", CLUSTERED),
 }
-"""Votes, by the arithmetic on booleans that is the same: of the subgroup, or of clusters of 4."""
+"""Votes, with the equivalent arithmetic on booleans: of the subgroup, or of clusters of 4."""
 
 
 @dataclass(frozen=True)
 class Subgroups:
-    """Where invocations are: ``row`` is that of their subgroup, ``column`` their own number."""
+    """The positions of invocations: ``row`` is the subgroup, and ``column`` the number in it."""
 
     row: Array
     column: Array
@@ -84,13 +84,13 @@ class Subgroups:
         return int(self.row.max()) + 1
 
     def table(self, value: Array, fill: Any = 0) -> Array:
-        """Spread values; ``fill`` stands for invocations that take no part."""
+        """Return a table of values; entries of inactive invocations are ``fill``."""
         result = np.full((self.rows, self.size, *value.shape[1:]), fill, value.dtype)
         result[self.row, self.column] = value
         return result
 
     def first(self) -> Array:
-        """Return, for each invocation, the first column of its subgroup that takes part."""
+        """Return, for each invocation, the first active column of its subgroup."""
         return self.table(np.ones(len(self.row), bool), False).argmax(1)[self.row]
 
 
@@ -106,11 +106,11 @@ MOVES: dict[int, Callable[[Subgroups, Array, Array, int], Array]] = {
     Op.GroupNonUniformRotateKHR:
         lambda group, own, other, cluster: own // cluster * cluster + (own + other) % cluster,
 }  # fmt: skip
-"""Operations that return what another invocation has, with the number of that."""
+"""Operations that return the value of another invocation, with functions for its number."""
 
 
 def execute(opcode: int, group: Subgroups, operation: int, values: list[Array]) -> Array:
-    """Return the result of an operation; ``operation`` is the GroupOperation, if it has one."""
+    """Return the result of an operation; ``operation`` is its GroupOperation, if it has one."""
     values = [np.broadcast_to(v, (len(group.row), *v.shape[1:])) for v in values]
     if opcode in _ARITHMETIC:
         return _arithmetic(opcode, group, operation, values)
@@ -188,7 +188,7 @@ def _ballot_bits(opcode: int, group: Subgroups, operation: int, value: Array) ->
 
 
 def moved(opcode: int, group: Subgroups, values: list[Array], fill: Any) -> Array:
-    """Return what other invocations have; ``fill`` from one that takes no part."""
+    """Return the values of other invocations; ``fill`` for an inactive one."""
     values = [np.broadcast_to(v, (len(group.row), *v.shape[1:])) for v in values]
     other = values[1].astype(np.int64) if len(values) > 1 else group.column
     cluster = int(values[2][0]) if len(values) > 2 else group.size

@@ -1,4 +1,4 @@
-"""The numbers that shaders see of texels, by the formats of images."""
+"""The numbers that shaders read from texels, and write to them, by the formats of images."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from vkops.interpreter.operations import Array
 from vkops.shaders.image_formats import Format
 
 _FIELDS = {"rgb10_a2": (10, 10, 10, 2), "r11f_g11f_b10f": (11, 11, 10)}
-"""The bits of each number in a packed texel."""
+"""The numbers of bits of the components of a packed texel."""
 
 
 def decoded(raw: Array, form: Format) -> Array:
-    """Return texels as vectors of four numbers; those that a format lacks are 0, 0, 0 and 1."""
+    """Return texels as vectors of four numbers; those missing in the format are 0, 0, 0 and 1."""
     raw = raw.reshape(len(raw), -1)
     if form.is_packed:
         elements = _unpacked(raw, form)
@@ -41,7 +41,7 @@ def _unpacked(raw: Array, form: Format) -> Array:
     for bits in _bits(form):
         part = word >> np.uint64(at) & np.uint64((1 << bits) - 1)
         at += bits
-        if form.name == "r11f_g11f_b10f":  # as halves without a sign, and fewer bits of mantissa
+        if form.name == "r11f_g11f_b10f":  # as unsigned float16, with shorter mantissas
             parts.append((part << np.uint64(15 - bits)).astype(np.uint16).view(np.float16))
         else:
             parts.append(part / np.float32((1 << bits) - 1) if form.kind == "float" else part)
@@ -49,7 +49,7 @@ def _unpacked(raw: Array, form: Format) -> Array:
 
 
 def encoded(values: Array, form: Format) -> Array:
-    """Return texels of vectors of numbers, as an image stores them."""
+    """Return texels for vectors of numbers, as an image stores them."""
     dtype = np.dtype(form.dtype)
     if form.is_packed:
         elements = _packed(values, form)[:, None]

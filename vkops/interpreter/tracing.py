@@ -1,4 +1,4 @@
-"""Where values come from: the instructions that made them, back to the inputs of a shader."""
+"""The origins of values: the instructions that computed them, back to the inputs of a shader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from vkops.interpreter import subgroups
 from vkops.interpreter.findings import Invocation
-from vkops.interpreter.memory import Active, Memory, Variable
+from vkops.interpreter.memory import Active, MemoryVariable, Variable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import BasicBlock, Decoded, Function
@@ -22,12 +22,12 @@ _COLLECTIVE = subgroups.OPERATIONS | {Op.CooperativeMatrixMulAddKHR}
 
 @dataclass(eq=False)
 class Made:
-    """A value that an invocation stored in memory ("store"), read there ("read") or computed ("").
+    """A value that an invocation stored in memory ("store"), read ("read") or computed ("").
 
-    ``name`` is that of the memory, such as ``data[3]``, or of the result, if it has one.
-    ``sources`` are what it was made of; of a read, what was stored there. ``note`` says what is
-    known of a read without sources, and ``unknown`` are the invocations that stored what is read
-    and are not watched.
+    ``name`` is the name of the memory, such as ``data[3]``, or of the result, if it has one.
+    ``sources`` are the values that it was computed from; for a read, the values stored there.
+    ``note`` describes a read without sources. ``unknown`` are invocations that are not watched, and
+    stored the value that is read.
     """
 
     kind: str
@@ -42,9 +42,9 @@ class Made:
 
 
 class Line(NamedTuple):
-    """A value that an invocation stored, or a result that has a name, and what it was made of.
+    """A value that an invocation stored, or a named result, and the sources of the value.
 
-    ``sources`` has the name and the value of each, and a note on those that are not followed.
+    ``sources`` has the name and the value of each, and a note for those that are not followed.
     """
 
     place: SourceLine
@@ -61,10 +61,10 @@ class Line(NamedTuple):
 
 
 class Tracer(Observer):
-    """Remembers how the invocations ``watched`` made their values.
+    """Records how the invocations ``watched`` computed their values.
 
-    Afterwards, ``changes`` has what they stored in buffers and shared memory, by the time and the
-    invocation. It needs to be told of an access before Races.
+    Afterwards, ``changes`` has the values that they stored in buffers and shared memory, by time
+    and invocation. It must be notified of accesses before Races is.
     """
 
     def __init__(self, watched: Collection[int]) -> None:
@@ -78,7 +78,7 @@ class Tracer(Observer):
 
     @staticmethod
     def unknown(last: Made) -> set[int]:
-        """Return the invocations that stored what a value is made of, and are not watched."""
+        """Return the invocations that stored sources of a value, and are not watched."""
         seen, rest = {last}, [last]
         while rest:
             new = {*rest.pop().sources} - seen
@@ -87,7 +87,7 @@ class Tracer(Observer):
         return {who for made in seen for who in made.unknown}
 
     def lines(self, last: Made) -> Iterator[Line]:
-        """Yield the lines that made a value, the latest first."""
+        """Yield the lines that computed a value, the latest first."""
         pending, seen = {last}, {last}
         while pending:
             line = max(pending, key=lambda made: made.time)
@@ -121,7 +121,7 @@ class Tracer(Observer):
                 is_call = step.op == Op.FunctionCall
                 of_operands = self._returned(who, step) if is_call else self._sources(who, step)
                 peers: list[int] = []
-                if step.op in _COLLECTIVE:  # it is made of what others have, too
+                if step.op in _COLLECTIVE:  # it depends on values of other invocations, too
                     active = self.machine.active
                     together = self.machine.subgroup(active.who)
                     peers = active.who[together == together[row]].tolist()
@@ -147,20 +147,20 @@ class Tracer(Observer):
                 last = self.machine.time, int(active.who[before[-1]])
                 self._link(self._reads[who][-1], [last])
             made = self._change(pointer, active, row, who)
-            if len(later):  # the value is what the next invocation finds
+            if len(later):  # the next invocation reads this value
                 self._overwritten.append((made, int(later[0])))
 
     def workgroups(self, active: Active) -> None:
         self._slots = active.slots[np.isin(active.who, self.watched)]
 
     def enter(self, function: Function, active: Active) -> None:
-        """Let the parameters of a function be made of the arguments."""
+        """Record that the parameters of a function are copies of the arguments."""
         for id_, argument in zip(function.parameters, self.machine.step.operands[1:], strict=False):
             for _, who in self._rows(active):
                 self._remember(who, id_, self._results.get((who, argument)))
 
     def branch(self, block: BasicBlock, target: BasicBlock, active: Active) -> None:
-        """Let the phis of a block be made of what this branch gives them."""
+        """Record that the phis of a block are copies of the values for this branch."""
         phis = target.phis
         for _, who in self._rows(active) if phis else ():
             incoming = [dict(zip(p.operands[1::2], p.operands[::2], strict=True)) for p in phis]
@@ -171,7 +171,7 @@ class Tracer(Observer):
     # -- values ------------------------------------------------------------------------------------
 
     def _rows(self, active: Active) -> list[tuple[int, int]]:
-        """Return the rows of the watched invocations among active ones, and their numbers."""
+        """Return the rows and the numbers of the watched invocations that are active."""
         if not len(active.slots) or not len(self._slots):
             return []
         rows = np.minimum(np.searchsorted(active.slots, self._slots), len(active.slots) - 1)
@@ -185,7 +185,7 @@ class Tracer(Observer):
         return Made(kind, place, who, name, value, tuple(sources), self._time)
 
     def _remember(self, who: int, id_: int, made: Made | None) -> None:
-        self._results.pop((who, id_), None)  # of an earlier round of a loop
+        self._results.pop((who, id_), None)  # a result of an earlier iteration of a loop
         if made is not None:
             self._results[who, id_] = made
 
@@ -194,7 +194,7 @@ class Tracer(Observer):
         return [made for made in results if made is not None]
 
     def _returned(self, who: int, step: Decoded) -> list[Made]:
-        """Return what a function returned: the latest of what its instructions can return."""
+        """Return the value that a function returned: the latest of its possible values."""
         blocks = self.machine.program.functions[step.operands[0]].blocks
         ends = [block.steps[-1] for block in blocks if block.steps[-1].op == Op.ReturnValue]
         results = [made for end in ends for made in self._sources(who, end)]
@@ -213,13 +213,13 @@ class Tracer(Observer):
         else:
             known = map(self._local.get, _numbers(who, pointer, offset))
             made.sources = tuple(dict.fromkeys(filter(None, known)))
-        is_buffer = isinstance(variable, Memory) and variable.kind == ""
+        is_buffer = isinstance(variable, MemoryVariable) and variable.kind == ""
         if is_buffer and not made.sources and not made.note:
             made.note = "input"
         return made
 
     def _link(self, read: Made, changes: Collection[tuple[int, int]]) -> None:
-        """Let a read be of changes of memory, by their times and invocations."""
+        """Set the sources of a read to changes of memory, given by time and invocation."""
         read.sources, read.note, read.unknown = (), "", ()
         for when, writer in changes:
             known = self.changes.get((when, writer))
@@ -244,21 +244,21 @@ class Tracer(Observer):
 
 
 def _alike(pointer: Pointer, active: Active, row: int) -> Array:
-    """Return the invocations of an atomic operation that have the address of one, in order."""
+    """Return, in order, the invocations of an atomic operation with the same address as one."""
     at = pointer.variable.addresses(pointer.type, pointer.offset, active).reshape(-1)
     wide = np.broadcast_to(at, len(active.who))
     return np.flatnonzero(wide == wide[row])
 
 
 def _numbers(who: int, pointer: Pointer, offset: int) -> list[tuple[int, Variable, int]]:
-    """Return the numbers that a pointer of an invocation points to."""
+    """Return keys for the numbers that a pointer of an invocation points to."""
     smallest = min((number.nbytes for number in pointer.variable.type.scalars), default=4)
     offsets = range(offset, offset + pointer.type.nbytes, smallest)
     return [(who, pointer.variable, at) for at in offsets]
 
 
 def _name(pointer: Pointer, offset: int) -> str:
-    """Return the name of what a pointer points to; "" if the source has none."""
+    """Return the name of the memory that a pointer points to; "" if the source has none."""
     name: str = pointer.variable.element(offset, pointer.type)
     return "" if name.startswith("%") else name
 
@@ -279,7 +279,7 @@ def _row(value: Value | None, row: int) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as a text; None was never written."""
+    """Return a value as text; None means that it was never written."""
     if value is None:
         return "never written"
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""Whose turn it is: subgroups that go on one after the other, or take turns."""
+"""The turns of subgroups that run one after the other, or alternate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkops.interpreter.memory import Memory, Register
+from vkops.interpreter.memory import MemoryVariable, Register
 from vkops.interpreter.operations import Array
 from vkops.interpreter.polling import Polling
 from vkops.interpreter.values import Pointer, differ
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vkops.interpreter.state import Frame, State
 
 Ready = list[tuple["Frame", int, Array]]
-"""Blocks that can be executed: the call, the number of the block, and the invocations."""
+"""The blocks that can be executed: call, number of the block, and invocations."""
 
 
 class Turns:
@@ -44,7 +44,7 @@ class Turns:
             self._states = _States(run)
 
     def may(self, slots: Array, asleep: Array) -> Array:
-        """Return which invocations go on in rounds while others sleep: those that have begun."""
+        """Return which invocations may continue in rounds while others sleep: those that began."""
         size, last = self._run.group_size, self.ranks.max(initial=0)
         limits = np.full(len(self.ranks) // size, last)
         np.minimum.at(limits, asleep // size, self.ranks[asleep])
@@ -68,10 +68,10 @@ class Turns:
         self.team = rounds.first[self._at] if self._at < 0 else rounds.round[self._at]
 
     def executed(self, frame: Frame, number: int, *, has_jumped: bool) -> bool:
-        """End a turn after a block that ends it.
+        """End a turn after a block, if the turn ends there.
 
-        Return whether the run has come back to a state of an earlier round, although memory was
-        changed between the two.
+        Return whether the run has returned to the state of an earlier round, although memory was
+        changed in between.
         """
         if self._rounds is None:
             return False
@@ -86,13 +86,13 @@ class Turns:
         return self._at == 0 and self._states.is_known()
 
     def changed(self) -> None:
-        """Note that memory has changed."""
+        """Record that memory has changed."""
         if self.has_rounds:
             self._states.has_changed = True
 
 
 def _some(ready: Ready, chosen: Array) -> Ready:
-    """Return the blocks of some invocations, and the barriers of workgroups."""
+    """Return the blocks of the chosen invocations, and the barriers of workgroups."""
     parts = [
         (f, n, slots if f.function.blocks[n].is_barrier else slots[chosen[slots]])
         for f, n, slots in ready
@@ -101,7 +101,7 @@ def _some(ready: Ready, chosen: Array) -> Ready:
 
 
 class _States:
-    """States of a run, each compared with an earlier one, as Brent's search for cycles does."""
+    """States of a run; each is compared with an earlier one, as in Brent's cycle detection."""
 
     def __init__(self, run: State) -> None:
         self._run = run
@@ -110,7 +110,7 @@ class _States:
         self._count, self._limit = 0, 1
 
     def is_known(self) -> bool:
-        """Whether the state is the earlier one, and memory was changed meanwhile."""
+        """Whether the state equals the earlier one, and memory was changed in between."""
         places = [
             (frame.function.id, kind, number, np.sort(np.concatenate(parts)).tobytes())
             for frame in self._run.frames
@@ -133,7 +133,7 @@ class _States:
         return False
 
     def _values(self) -> list[Any]:
-        """Return all values and what memory holds."""
+        """Return all values, and the content of memory."""
         values: list[Any] = []
         pointers: list[Any] = [*self._run.variables.values()]
         if self._run.tensor_memory is not None:
@@ -146,7 +146,7 @@ class _States:
                 variable = pointer.variable if isinstance(pointer, Pointer) else None
                 if isinstance(variable, Register):
                     values.append(variable.value)
-                elif isinstance(variable, Memory) and (
+                elif isinstance(variable, MemoryVariable) and (
                     variable.kind or variable.shadow is not None
                 ):
                     values.append(variable.rows())
@@ -154,6 +154,6 @@ class _States:
 
 
 def _differ(one: Any, other: Any, slots: Array) -> bool:
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):  # memory
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):  # the content of memory
         return not np.array_equal(one, other)
     return bool(differ(one, other, slots).any())

@@ -1,4 +1,4 @@
-"""The checks of results that are not defined."""
+"""The checks for undefined results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vkops.interpreter.values import Reason
 
 
 class Undefined(Observer):
-    """Finds uses of what was never written or is undefined, and integer divisions by zero."""
+    """Finds uses of values that are undefined or never written, and integer divisions by zero."""
 
     def undefined(self, why: Reason, active: Active) -> None:
         other = why.origin.place if why.origin else None
@@ -31,7 +31,7 @@ class Undefined(Observer):
 
 
 class Floats(Observer):
-    """Finds instructions that make NaN or infinity of finite numbers."""
+    """Finds instructions with finite operands that return NaN or infinity."""
 
     def arithmetic(self, step: Decoded, operands: list[Array], result: Any) -> None:
         if not isinstance(result, np.ndarray) or result.dtype.kind != "f":
@@ -45,5 +45,5 @@ class Floats(Observer):
 
 
 def _rows(wrong: Array) -> Array:
-    """Return which invocations have a wrong number."""
+    """Return which invocations have a True among their numbers."""
     return wrong.reshape(len(wrong), -1).any(1)

@@ -1,6 +1,7 @@
-"""Operations whose results are undefined for some operands: where those are used, it is a finding.
+"""Operations whose results are undefined for some operands; a use of such a result is a finding.
 
-The chapter on precision in Vulkan's specification, and those of SPIR-V and GLSL.std.450 say which.
+The sources are the chapter on precision of Vulkan's specification, and the specifications of SPIR-V
+and GLSL.std.450.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from vkops.shaders.grammar import FUNCTIONS, OPCODES
 
 
 class Misuse(NamedTuple):
-    """The text of a finding, and a function that finds undefined results.
+    """The text of a finding, and a function that returns which results are undefined.
 
-    It gets the type of the result, or the subgroups, and the operands. The text can name the
-    ``bits`` of the first operand, and the numbers of the last ``spans`` operands, the last one
-    first.
+    The arguments of the function are the type of the result, or the subgroups, and the operands.
+    The text can contain the ``bits`` of the first operand, and the numbers of the last ``spans``
+    operands, in reverse order.
     """
 
     text: str
@@ -131,7 +132,7 @@ def undefined(
     operands: list[Array],
     place: SourceLine,
 ) -> list[Numbers]:
-    """Return which results are undefined, and why they are, as a number; none if none is."""
+    """Return a value that marks undefined results, with the reason, in a list; or an empty list."""
     if rule is None or not (wrong := rule.wrong(how, *operands)).any():
         return []
     spans = (_span(each, wrong) for each in reversed(operands[-rule.spans :]) if rule.spans)
@@ -140,7 +141,7 @@ def undefined(
 
 
 def _span(values: Array, chosen: Array) -> str:
-    """Return the values that a mask chooses as a text."""
+    """Return the values that a mask selects, as text."""
     numbers = np.broadcast_to(column(values, chosen), chosen.shape)[chosen]
     low, high = numbers.min(), numbers.max()
     return f"{low}" if low == high else f"{low} to {high}"

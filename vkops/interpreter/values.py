@@ -22,18 +22,18 @@ class SourceLine(NamedTuple):
         return f"{self.file}:{self.line}" if self.line else self.file
 
     def seen_from(self, other: SourceLine) -> str:
-        """Return where it is in a sentence about another place; "" if that is not known."""
+        """Return the position as a phrase in a sentence about another line; "" if not known."""
         where = f" in line {self.line}" if self.file == other.file else f" in {self}"
         return "" if not self.line else " in the same line" if self == other else where
 
 
 class Reason(NamedTuple):
-    """Why a number is undefined: using it is a finding of a kind at a place.
+    """The reason why a number is undefined; a use of the number is a finding of the kind ``kind``.
 
-    The place is where the invocation that uses the number got or made it. ``block`` is the block
-    that it was read from, if that has not got any values, and ``origin`` is the reason of another
-    invocation that the number came from. ``is_provisional`` says whether the next variable that it
-    is copied to is a better one to name.
+    ``place`` is the line where the invocation that uses the number got or computed it. ``block`` is
+    the block that the number was read from, if the block got no values. If the number came from
+    another invocation, ``origin`` is that invocation's reason. ``is_provisional`` says that the
+    next variable which the number is copied to is a better one to name.
     """
 
     message: str
@@ -57,9 +57,9 @@ _MAX_REASONS = np.iinfo(np.uint16).max
 class Numbers:
     """The scalars, vectors or matrices of invocations.
 
-    ``array`` has one row for each invocation, or one for all if they have the same. ``missing`` has
-    the number of a reason in ``why``, from 1, for each undefined number, and 0 for the others; it
-    is None if all are defined.
+    ``array`` has one row for each invocation, or one row if all have the same value. ``missing``
+    has a number for each entry of ``array``: 0 if it is defined; otherwise the number of a reason
+    in ``why``, counted from 1. It is None if all are defined.
     """
 
     __slots__ = ("array", "missing", "why")
@@ -74,7 +74,7 @@ class Numbers:
             self.missing, self.why = missing.astype(np.uint16, copy=False), why
 
     def reasons(self, numbers: dict[Reason, int]) -> Array:
-        """Return ``missing`` with the numbers that reasons have in a dictionary, which gets new."""
+        """Return ``missing`` with the numbers of reasons in a dictionary, adding new reasons."""
         if self.missing is None:
             return np.zeros(self.array.shape, np.uint16)
         table = np.zeros(len(self.why) + 1, np.uint16)
@@ -85,20 +85,20 @@ class Numbers:
         return table[self.missing]
 
     def take(self, at: Array) -> Numbers:
-        """Return those of some invocations."""
+        """Return the values of some invocations."""
         if self.missing is None:
             return self if len(self.array) == 1 else Numbers(self.array[at])
         return Numbers(rows_of(self.array, at), rows_of(self.missing, at), self.why)
 
     def moved(self, move: Callable[..., Array], *others: Numbers) -> Numbers:
-        """Return what a function makes of these numbers and others, without changing any."""
+        """Return the result of a function that moves these numbers and others."""
         result = Numbers(move(self.array, *[each.array for each in others]))
         return result.marked(self, *others, combine=move)
 
     def marked(self, *causes: Numbers, combine: Callable[..., Array] | None = None) -> Numbers:
-        """Return results: undefined ones are where the numbers are that they are made of.
+        """Return these results, which are undefined where one of their causes is undefined.
 
-        ``combine`` makes the reasons of the results from those of the causes.
+        ``combine`` computes the reasons of the results from the reasons of the causes.
         """
         if all(each.missing is None for each in causes):
             return self
@@ -119,7 +119,7 @@ class Numbers:
 
 
 class Outside(NamedTuple):
-    """The invocations whose index of an array is not one of its elements."""
+    """The invocations whose index is not that of an element of an array."""
 
     name: str
     mask: Array
@@ -129,19 +129,19 @@ class Outside(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Pointer:
-    """A place in a variable, in bytes: an integer if all invocations have the same.
+    """A position in a variable, in bytes; it is an integer if it is the same for all invocations.
 
-    ``stride`` is that of elements by which it was moved (OpPtrAccessChain), which can be too far.
+    ``stride`` is the stride of the elements by which OpPtrAccessChain moved it, possibly too far.
     """
 
-    variable: Any  # of memory.py
+    variable: Any  # a Variable
     type: Type
     offset: int | Array
     outside: Outside | None = None
     stride: int = 0
 
     def take(self, at: Array) -> Pointer:
-        """Return those of some invocations."""
+        """Return the pointers of some invocations."""
         offset, outside = self.offset, self.outside
         if outside is not None:
             mask, indices = rows_of(outside.mask, at), rows_of(outside.indices, at)
@@ -152,13 +152,13 @@ class Pointer:
 
 @dataclass(slots=True, eq=False)
 class Choice:
-    """Pointers into several variables; ``which`` has the number of each invocation's."""
+    """Pointers into several variables; ``which`` has the number of each invocation's pointer."""
 
     pointers: tuple[Pointer, ...]
     which: Array
 
     def take(self, at: Array) -> Pointer | Choice:
-        """Return those of some invocations."""
+        """Return the pointers of some invocations."""
         which = self.which[at]
         if len(which) and (which == which[0]).all():
             return self.pointers[int(which[0])].take(at)
@@ -166,23 +166,23 @@ class Choice:
 
 
 Value: TypeAlias = "Numbers | Pointer | Choice | tuple[Value, ...]"
-"""The value of an id; an array or a struct is a tuple of its members."""
+"""The value of an id; the value of an array or a struct is a tuple of its members."""
 
 
 def replaced(value: Value, function: Callable[[Numbers], Numbers]) -> Value:
-    """Return a value with its numbers replaced by what a function makes of them."""
+    """Return a value whose numbers are replaced by the results of a function."""
     if isinstance(value, Numbers):
         return function(value)
     return tuple(replaced(m, function) for m in value) if isinstance(value, tuple) else value
 
 
 def rows_of(array: Array, at: Array) -> Array:
-    """Return the rows of some invocations; a single row is that of all."""
+    """Return the rows of some invocations; a single row is the row of all."""
     return array if len(array) == 1 else array[at]
 
 
 def take(value: Value, at: Array | None) -> Value:
-    """Return the values of some invocations; None are all."""
+    """Return the values of some invocations; ``at`` is None for all."""
     if at is None:
         return value
     return tuple(take(m, at) for m in value) if isinstance(value, tuple) else value.take(at)
@@ -191,7 +191,7 @@ def take(value: Value, at: Array | None) -> Value:
 def merge(old: Value | None, new: Value, at: Array | None, count: int) -> Value:
     """Return ``old`` with the values of some of ``count`` invocations replaced.
 
-    Without ``old``, no other invocation reads the result.
+    If ``old`` is None, no other invocation uses the result.
     """
     if at is None:
         return new
@@ -251,7 +251,7 @@ def _merged_places(old: Pointer | None, new: Pointer, at: Array, count: int) -> 
 
 
 def differ(one: Any, other: Any, at: Array) -> Array:
-    """Return for which invocations two values are not the same."""
+    """Return for which invocations two values differ."""
     if one is other:
         return np.zeros(len(at), bool)
     if isinstance(one, Numbers) and isinstance(other, Numbers):
@@ -272,7 +272,7 @@ def differ(one: Any, other: Any, at: Array) -> Array:
 
 
 def _differ(one: Array, other: Array, at: Array) -> Array:
-    """Return which rows have other bits."""
+    """Return which rows differ in their bits."""
     a, b = (np.ascontiguousarray(rows_of(each, at)) for each in (one, other))
     a, b = (each.view(np.uint8).reshape(len(each), -1) for each in (a, b))
     return np.broadcast_to((a != b).any(1), len(at))

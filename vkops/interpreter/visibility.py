@@ -1,4 +1,4 @@
-"""Whether what an invocation writes is available and visible to another one."""
+"""The availability and visibility of writes to other invocations."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from vkops.interpreter.operations import Array
 
 ACQUIRES, RELEASES = 0x2 | 0x8 | 0x10, 0x4 | 0x8 | 0x10
 MEMORY = (0x40, 0x100, 0x800)
-"""Memory semantics: of storage buffers, of shared memory, and of images."""
+"""Memory semantics of storage buffers, of shared memory, and of images."""
 AVAILABLE, VISIBLE = 0x2000, 0x4000
 
 ITSELF = 3
-"""How near an invocation is to itself: the level behind those of scopes."""
+"""The nearness of an invocation to itself; it is above the levels of scopes."""
 
 
 class _Operation(NamedTuple):
     """A fence, a barrier or an atomic operation of an invocation that releases or acquires.
 
-    ``level`` is that of its scope. A fence or a barrier is a ``fence``, which acquires what the
-    first ``reads`` atomic reads of the invocation have read; another one acquires the last of
-    these.
+    ``level`` is the level of its scope. A fence or a barrier ``is_fence``: it acquires the first
+    ``reads`` atomic reads of the invocation. An atomic operation acquires the last of these only.
     """
 
     time: int
@@ -36,7 +35,7 @@ class _Operation(NamedTuple):
 class _Write(NamedTuple):
     """An atomic write, with the level of its scope.
 
-    It is behind the first ``past`` operations of its invocation.
+    It comes after the first ``past`` operations of its invocation.
     """
 
     who: int
@@ -83,11 +82,11 @@ class Chains:
     # -- what is executed --------------------------------------------------------------------------
 
     def fence(self, who: Array, level: int, semantics: int, time: int) -> None:
-        """Note a memory barrier."""
+        """Log a memory barrier."""
         self._note(semantics, time, who, level, semantics)
 
     def barrier(self, who: Array, instances: Array, level: int, semantics: int, time: int) -> None:
-        """Note a control barrier, with the number of what each invocation waits in."""
+        """Log a control barrier; ``instances`` numbers the groups that invocations wait in."""
         self._note(semantics, time, who, level, semantics, instances)
 
     def atomic(
@@ -101,13 +100,13 @@ class Chains:
         kind: str,
         by: int,
     ) -> None:
-        """Note an atomic operation, as ``Order`` does."""
+        """Log an atomic operation; see ``Order.atomic``."""
         self._note(semantics, time, who, level, semantics, shadow, units, kind, MEMORY[by])
 
     def coherent(
         self, shadow: object, units: Array, who: Array, level: int, time: int, *, is_write: bool
     ) -> None:
-        """Note a coherent access that is not atomic."""
+        """Log a coherent access that is not atomic."""
         semantics = AVAILABLE if is_write else VISIBLE
         self._note(0, time, who, level, semantics, shadow, units)
 
@@ -117,7 +116,7 @@ class Chains:
         self._known.clear()
 
     def _understand(self) -> None:
-        """Divide what was noted among invocations."""
+        """Distribute the log to the invocations."""
         log, self._log = self._log, []
         for time, who, level, semantics, *noted in log:
             each = [int(one) for one in who]
@@ -145,7 +144,7 @@ class Chains:
     def _make(
         self, at: tuple[object, int], who: int, time: int, level: int, semantics: int
     ) -> None:
-        """Note a coherent access of an element: the last one before each operation counts."""
+        """Add a coherent access of an element; only the last one before each operation is kept."""
         made = self._coherent.setdefault(at, {}).setdefault(who, [])
         operation = _Operation(time, level, semantics, len(self._operations[who]), False)
         if made and made[-1][1:] == operation[1:]:
@@ -169,7 +168,7 @@ class Chains:
         is_ordered = all(
             max(level, last.level) <= self._near(who, last.who) for last in location[-1:]
         )
-        if kind == "store" or not is_ordered:  # it ends a sequence of releases
+        if kind == "store" or not is_ordered:  # ends a sequence of releases
             location = []
             if kind != "load":
                 self._locations[at] = location
@@ -179,7 +178,7 @@ class Chains:
             if not seen or seen[-1][0] is not location or seen[-1][1] != len(location):
                 seen.append((location, len(location), by))
             elif operations and operations[-1].reads == len(seen) and kind == "load":
-                last = operations[-1]  # of a loop that waits
+                last = operations[-1]  # of a waiting loop
                 if (last.level, last.semantics, last.is_fence) == (level, semantics, False):
                     operations.pop()
         if semantics & (ACQUIRES | RELEASES):
@@ -203,12 +202,12 @@ class Chains:
     def ordered(
         self, other: int, when: int, needs: int, who: int, need: int, c: int, at: tuple[object, int]
     ) -> bool:
-        """Whether what another invocation did is ordered before what an invocation does now.
+        """Whether an access of another invocation is ordered before an access of an invocation now.
 
-        The needs are the levels of coherent accesses, and 3 for others; 0 for those that need
-        nothing. ``c`` is the class of the memory, ``at`` the element of it.
+        ``needs`` and ``need`` are the levels of coherent accesses, 3 for other accesses, and 0 for
+        accesses that need nothing. ``c`` is the class of the memory, and ``at`` the element of it.
         """
-        if not self._flags & RELEASES:  # nothing that was executed
+        if not self._flags & RELEASES:  # no operation has released anything
             return False
         self._understand()
         coherent = self._coherent.get(at)
@@ -227,13 +226,13 @@ class Chains:
     def _search(self, who: int, need: int, c: int, coherent: _Coherent) -> _Known:
         """Go back from an access of an invocation on all paths.
 
-        Those of an element that has ``coherent`` accesses go through these, too.
+        If ``coherent`` has accesses of the element, paths go through these, too.
         """
         known, done = _Known([], {}), set[tuple[int, float, int, bool]]()
         mine = MEMORY[c]
 
         def made(one: int, upto: float, kind: int, flag: int) -> Iterator[tuple[_Operation, int]]:
-            """Yield operations that have a flag up to a time, and the classes they are of."""
+            """Yield operations up to a time that have a flag, each with the classes it orders."""
             operations = [
                 each
                 for each in self._operations[one]
@@ -275,9 +274,9 @@ class Chains:
         return known
 
     def _before(self, one: int, upto: float, bits: int) -> dict[int, float]:
-        """Return up to when invocations did what happens before a time of one of them.
+        """Return the times up to which other invocations' accesses happen before a time of one.
 
-        Only operations count whose semantics have some bits.
+        Only operations whose semantics contain ``bits`` count.
         """
         known: dict[int, float] = {}
         rest = [(one, upto)]
@@ -297,14 +296,14 @@ class Chains:
     def _synchronized(
         self, one: int, operations: list[_Operation], bits: int
     ) -> Iterator[tuple[int, int]]:
-        """Yield the invocations, and the times, of releases that some operations acquire."""
+        """Yield the invocations and times of the releases that some operations acquire."""
         acquires = [each for each in operations if each.semantics & ACQUIRES]
         fences = _latest([each for each in acquires if each.is_fence], ACQUIRES, 0)
         for acquire in (*(each for each in acquires if not each.is_fence), *fences):
             first = 0 if acquire.is_fence else max(acquire.reads - 1, 0)
             for location, count, by in self._seen[one][first : acquire.reads]:
                 if acquire.is_fence and not acquire.semantics & by:
-                    continue  # fences order others only by atomic operations on their memory
+                    continue  # a fence is for memory in its semantics only
                 for write in location[:count]:
                     before = self._operations[write.who][: write.past]
                     before = [
@@ -324,7 +323,7 @@ class Chains:
     def _released(
         self, one: int, acquire: _Operation, other: int, before: Iterable[_Operation], bits: int
     ) -> Iterator[tuple[int, int]]:
-        """Yield the last release of these that is in scope, and in whose scope the acquire is."""
+        """Yield the last of these releases for which both scopes contain both invocations."""
         near = self._near(one, other)
         times = [
             each.time
@@ -338,14 +337,15 @@ class Chains:
 
 
 _Coherent = dict[int, list[_Operation]]
-"""The coherent accesses of an element, by their invocations."""
+"""The coherent accesses of an element, by invocation."""
 
 
 class _Known(NamedTuple):
-    """Up to when an invocation knows what others did.
+    """The times up to which an invocation knows what others did.
 
-    Each entry of ``times`` is for what is available to the domain of a level that an invocation is
-    in. What is ``available`` needs no more, even if it is not coherent.
+    Each entry of ``times`` is for writes that are available to the domain of a level that contains
+    an invocation. ``available`` is for writes that need nothing more, even if they are not
+    coherent.
     """
 
     times: list[tuple[int, int, dict[int, float]]]
@@ -353,6 +353,6 @@ class _Known(NamedTuple):
 
 
 def _latest(operations: list[_Operation], kind: int, flag: int) -> list[_Operation]:
-    """Return the last operation of each level that releases or acquires, and has a flag."""
+    """Return, for each level, the last operation that releases or acquires, and has a flag."""
     chosen = [each for each in operations if each.semantics & kind]
     return [*{each.level: each for each in chosen if each.semantics & flag == flag}.values()]

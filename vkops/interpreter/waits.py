@@ -1,4 +1,4 @@
-"""Invocations that wait: they sleep until another one changes what they read in a loop."""
+"""Invocations that wait: they sleep until another one changes memory that they read in a loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vkops.interpreter.memory import Active, Memory, Register
+from vkops.interpreter.memory import Active, MemoryVariable, Register
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import LANE_BITS, LANES
 from vkops.interpreter.polling import Polling
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from vkops.interpreter.state import Frame, State
 
 PATIENCE = 256
-"""Iterations of a loop that may wait, after which it lets others go on, even if it changes."""
+"""The iterations after which a loop that may wait lets others continue, even if it changes."""
 
 _FIRST, _FIRST_PLAIN = 2, 64
 """The first iteration that is observed, with and without atomic operations."""
 
 WORKGROUP, SUBGROUP, INVOCATION = "a workgroup", "a subgroup", "an invocation"
-"""The names in findings of those that must go on while others wait."""
+"""The names in findings of what must continue while others wait."""
 
 
 class Wait(NamedTuple):
-    """A line of a loop in which an invocation waited, or would have in another order.
+    """A line of a loop in which an invocation waited, or would wait in another order.
 
-    ``group`` and ``subgroup`` are those of the invocation that waits, and ``level`` says what it
-    waits for.
+    ``group`` and ``subgroup`` are those of the invocation that waits. ``level`` names what it waits
+    for.
     """
 
     place: SourceLine
@@ -44,25 +44,26 @@ class Wait(NamedTuple):
 
 @dataclass
 class _Observation:
-    """An iteration of a loop by some invocations, which began in a state.
+    """An iteration of a loop by some invocations, and the state in which it began.
 
-    ``dirty`` are invocations that changed memory, ``reads`` and ``changes`` the units that were
-    read and changed meanwhile, with the workgroups.
+    ``dirty`` are invocations that changed memory. ``reads`` and ``changes`` are the units that were
+    read and changed in the iteration; ``reads`` also has the workgroups.
     """
 
     slots: Array
     state: list[Any]
     dirty: Array
-    reads: list[tuple[Memory, Array, Array]] = field(default_factory=list)
+    reads: list[tuple[MemoryVariable, Array, Array]] = field(default_factory=list)
     changes: list[tuple[Shadow, Array]] = field(default_factory=list)
 
 
 class Waits:
     """The invocations of a batch that wait, and what they wait for.
 
-    An iteration of a loop that changes neither variables nor memory is repeated until another
-    invocation changes what it has read. The invocations of a workgroup that are in such a loop
-    sleep until then. Those of a loop that may wait, but counts, sleep from time to time.
+    An iteration of a loop that changes neither variables nor memory repeats until another
+    invocation changes memory that it has read. If all invocations of a workgroup are in such a
+    loop, they sleep until then. Invocations in a loop that may wait, but whose state changes, sleep
+    from time to time.
     """
 
     def __init__(self, run: State, polling: Polling) -> None:
@@ -73,17 +74,17 @@ class Waits:
         self.level = ""
 
     def begin(self, active: Active) -> None:
-        """Let workgroups begin."""
+        """Start the workgroups of a batch."""
         count = active.together // self._run.group_size
         self._observed: dict[tuple[Frame, int, int], _Observation] = {}
-        self._polled: list[tuple[Memory, Array, Array]] = []
+        self._polled: list[tuple[MemoryVariable, Array, Array]] = []
         self.sleeping, self.napping, self._spent = np.zeros((3, count), bool)
         self._writers: dict[Shadow, Array] = {}
         self._barriers = np.zeros(count, np.int64)
 
     @property
     def is_watching(self) -> bool:
-        """Whether it matters which invocations change the memory that they write."""
+        """Whether it matters which invocations change the content of memory that they write."""
         turns = self._run.turns
         return bool(self._observed or self._polled or (turns and turns.has_rounds))
 
@@ -97,7 +98,7 @@ class Waits:
         return number in self._polling.blocks(function)
 
     def holds(self, slots: Array, *, by_subgroup: bool) -> Array:
-        """Return which invocations are in a workgroup or a subgroup in which some wait."""
+        """Return which invocations are in a workgroup or a subgroup with waiting invocations."""
         if not by_subgroup:
             return (self.sleeping | self.napping)[slots // self._run.group_size]
         parts = [p for frame in self._run.frames for d in (frame.asleep, frame.napping)
@@ -107,27 +108,27 @@ class Waits:
         return np.isin(self._run.subgroup(who[slots]), waiting)
 
     def sleepers(self) -> Array:
-        """Return the invocations that sleep."""
+        """Return the sleeping invocations."""
         parts = [p for f in self._run.frames for each in f.asleep.values() for p in each]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     def block(self, frame: Frame, number: int) -> None:
-        """Note in which block the active invocations are."""
+        """Record the block of the active invocations."""
         self.is_polling = frame.is_polling or self.can_be_in(frame.function, number)
 
     def barrier(self, active: Active) -> None:
-        """Note a barrier of workgroups."""
+        """Record a barrier of workgroups."""
         self._barriers[active.groups] = self._run.time
 
     # -- what is read and changed ------------------------------------------------------------------
 
     def effect(self, active: Active) -> None:
-        """Note that invocations do what must be done in each iteration."""
+        """Record that invocations have an effect that must happen in each iteration."""
         for observation in self._observed.values():
             observation.dirty[active.slots] = True
 
     def access(self, kind: str, pointer: Pointer, active: Active, changed: Array | None) -> None:
-        """Note an access of memory, and whose accesses changed it: all, if that is not known."""
+        """Record an access; ``changed`` says whose accesses changed memory, None means all."""
         if kind == "read":
             if not self._observed:
                 return
@@ -144,7 +145,7 @@ class Waits:
             if does_change:
                 self._change(memory, wide[rows], active.some(rows))
 
-    def _change(self, memory: Memory, units: Array, active: Active) -> None:
+    def _change(self, memory: MemoryVariable, units: Array, active: Active) -> None:
         shadow, flat = memory.shadow, units.reshape(-1)
         assert shadow is not None
         if self._run.turns is not None:
@@ -165,7 +166,7 @@ class Waits:
             self._wake(np.unique(np.concatenate(woken)), memory, int(flat[0]), active)
 
     def _find(self, shadow: Shadow | None, units: Array, active: Active) -> None:
-        """Note reads in loops that may wait of what other invocations have changed."""
+        """Record reads, in loops that may wait, of memory that other invocations have changed."""
         writers = self._writers.get(shadow) if shadow else None
         run, place = self._run, self._run.step.place
         if writers is None or {(place, WORKGROUP), (place, SUBGROUP)} <= self.found.keys():
@@ -185,7 +186,7 @@ class Waits:
     # -- who sleeps --------------------------------------------------------------------------------
 
     def enter(self, frame: Frame, loop: tuple[int, int], active: Active) -> None:
-        """Note that invocations begin a loop anew: what they did in it before says nothing."""
+        """Record that invocations start a loop again: its observation does not apply to them."""
         observation = self._observed.get((frame, *loop))
         if observation is not None:
             observation.dirty[active.slots] = True
@@ -196,10 +197,10 @@ class Waits:
             del self._observed[key]
 
     def arrive(self, frame: Frame, loop: tuple[int, int], active: Active, done: int) -> Array:
-        """Return those of the invocations that begin the next iteration of a loop; others sleep.
+        """Return the invocations that begin the next iteration of a loop; the others sleep.
 
-        ``loop`` is its number and that of the team, and ``done`` the number of iterations since one
-        has left it.
+        ``loop`` is the number of the loop and of the team. ``done`` is the number of iterations
+        since an invocation has left it.
         """
         (number, _), limit = loop, self._run.settings.max_iterations
         key, turns = (frame, *loop), self._run.turns
@@ -227,7 +228,7 @@ class Waits:
         return active.slots
 
     def _stays(self, frame: Frame, number: int, observation: _Observation, active: Active) -> Array:
-        """Return which invocations have changed something, or are no whole part of a workgroup."""
+        """Return the invocations of workgroups that changed something, or are not complete here."""
         slots, groups = active.slots, active.groups
         was_there = np.isin(slots, observation.slots)
         stays = observation.dirty[slots] | ~was_there
@@ -248,7 +249,7 @@ class Waits:
         return bad[groups]
 
     def _poll(self, observation: _Observation | None, asleep: Active) -> None:
-        """Note what invocations have read that sleep."""
+        """Record the memory that sleeping invocations have read."""
         is_asleep = np.zeros(len(self.sleeping), bool)
         is_asleep[asleep.groups] = True
         for memory, units, groups in observation.reads if observation else ():
@@ -260,7 +261,7 @@ class Waits:
                 self._polled.append((memory, pairs[:, 0], pairs[:, 1]))
 
     def _state(self, frame: Frame, number: int) -> list[Any]:
-        """Return the values that an iteration of a loop can depend on, of all invocations."""
+        """Return the values of all invocations that an iteration of a loop can depend on."""
         state = []
         for phi in frame.function.blocks[number].phis:
             state.append(frame.values.get(phi.result))
@@ -273,14 +274,14 @@ class Waits:
             variable = pointer.variable if isinstance(pointer, Pointer) else None
             if isinstance(variable, Register):
                 state.append(variable.value)
-            elif isinstance(variable, Memory) and variable.kind == "invocation":
+            elif isinstance(variable, MemoryVariable) and variable.kind == "invocation":
                 state.append(variable.rows())
         return state
 
     # -- who wakes ---------------------------------------------------------------------------------
 
     def wake_naps(self) -> bool:
-        """Let those go on that slept for a while; return whether there were any."""
+        """Wake invocations that slept for a while; return whether there were any."""
         had_any = bool(self.napping.any())
         self.napping[:] = False
         for frame in self._run.frames:
@@ -289,8 +290,8 @@ class Waits:
             frame.napping.clear()
         return had_any
 
-    def _wake(self, groups: Array, memory: Memory, unit: int, active: Active) -> None:
-        """Let workgroups go on, in which invocations wait for what some have changed."""
+    def _wake(self, groups: Array, memory: MemoryVariable, unit: int, active: Active) -> None:
+        """Wake workgroups whose invocations wait for memory that has been changed."""
         if self.level:
             self._report(memory, unit, active)
         woken, size = np.zeros(len(self.sleeping), bool), self._run.group_size
@@ -310,8 +311,8 @@ class Waits:
         polled = ((m, units[~woken[g]], g[~woken[g]]) for m, units, g in self._polled)
         self._polled = [each for each in polled if len(each[1])]
 
-    def _report(self, memory: Memory, unit: int, active: Active) -> None:
-        """Report that a workgroup goes on while it waits, which Vulkan does not promise."""
+    def _report(self, memory: MemoryVariable, unit: int, active: Active) -> None:
+        """Report that a workgroup continues while it waits, which Vulkan does not guarantee."""
         run, level, changed = self._run, self.level, memory.element(memory.place_of(unit))
         rows = np.flatnonzero(self.sleeping[active.groups])
         sleepers = self._sleepers(int(active.groups[rows[0]])) if len(rows) else None
@@ -330,7 +331,7 @@ class Waits:
         run.report(FORWARD_PROGRESS, text, pair, level, place, place_of_change, 1)
 
     def _sleepers(self, group: int = -1) -> tuple[Array, SourceLine, str] | None:
-        """Return invocations of a workgroup, or of any, that wait for the same in one place."""
+        """Return invocations of a workgroup, or of any, that wait together in one line."""
         for frame in self._run.frames:
             for number, parts in sorted(frame.asleep.items()):
                 slots = np.sort(np.concatenate(parts))
@@ -341,7 +342,10 @@ class Waits:
         return None
 
     def _names(self, group: int) -> str:
-        """Return the names of what a workgroup waits for, without shared memory if others can."""
+        """Return the names of the memory that a workgroup waits for.
+
+        Shared memory is left out if there is other memory.
+        """
         polled = [each for each in self._polled if (each[2] == group).any()]
         polled = [each for each in polled if not each[0].kind] or polled
         names = {
@@ -352,7 +356,7 @@ class Waits:
         return " or ".join([*names][:2])
 
     def hang(self) -> tuple[Array, SourceLine, str, bool]:
-        """Return invocations that wait for ever, where, for what, and whether the loop counts."""
+        """Return invocations that wait for ever, their line, for what, and if the loop counts."""
         sleepers = self._sleepers()
         assert sleepers is not None
         return *sleepers, bool(self._spent[sleepers[0][0] // self._run.group_size])

@@ -14,7 +14,7 @@ from vkops.errors import InvalidDescError, ModelError
 from vkops.models.initial_values import read_float, read_scalar
 from vkops.models.json_reader import EnumT, Node
 
-# A path such as output_tensor.sizes[2], but not a plain word.
+# A path such as output_tensor.sizes[2], not a plain word.
 _FIELD_PATH = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+(?:\[\d+\])?(?:\.[a-z_]+(?:\[\d+\])?)*")
 
 
@@ -40,7 +40,7 @@ def read_descriptor(node: Node, cls: type[dml.OperatorDesc]) -> dml.OperatorDesc
 
 
 def _read_field(node: Node, field: dml.Field, others: Mapping[str, Any]) -> Any:
-    """Read a field, after the ``others`` that stand before it in DirectML's struct."""
+    """Read a field; ``others`` are the fields before it in DirectML's struct."""
     if field.enum is not None:  # the names of PaddingMode begin with DML_PADDING_MODE_ in DirectML
         words = re.findall("[A-Z][a-z]*", field.enum.__name__)
         return node.enum(field.enum, "_".join(["DML", *words, ""]).upper())
@@ -59,7 +59,7 @@ def _check_count(node: Node, count: str, array: str) -> None:
 
 
 def descriptor_error(node: Node, error: InvalidDescError) -> ModelError:
-    """Return the error of a descriptor, placed where the JSON has the offending field."""
+    """Return the error of a descriptor at the place in the JSON that has the wrong field."""
     place = node
     for name, index in re.findall(r"(\w+)|\[(\d+)\]", _dml_names(error.field)):
         if index:
@@ -77,7 +77,7 @@ def descriptor_error(node: Node, error: InvalidDescError) -> ModelError:
 
 
 def with_dml_names(message: str) -> str:
-    """Return a message with DirectML's names of fields, which models have, for Python's."""
+    """Return a message with Python's names of fields replaced by DirectML's, which models use."""
     return _FIELD_PATH.sub(lambda path: _dml_names(path[0]), message)
 
 
@@ -91,7 +91,7 @@ def _dml_names(path: str) -> str:
 
 
 def read_flags(node: Node | None, kind: type[EnumT], prefix: str) -> EnumT:
-    """Read flags: one name, or an array of names that are combined; no flags if it is missing."""
+    """Read flags: one name, or an array of names that are combined; none if it is missing."""
     flags: Any = kind(0)
     for item in node.one_or_more() if node else ():
         flags |= item.enum(kind, prefix)
@@ -126,7 +126,7 @@ def _read_float32(node: Node) -> float:
 def _read_scalar_union(node: Node, data_type: dml.TensorDataType) -> float:
     """Read a number, or an object whose member is the number: ``{"Float32": 0.5}``.
 
-    A FLOAT16 has no member of its own: ``{"UInt16": 14336}`` has its bits.
+    FLOAT16 has no member of its own: ``{"UInt16": 14336}`` has its bits.
     """
     if isinstance(node.value, dict):
         if data_type is dml.TensorDataType.FLOAT16:
@@ -148,4 +148,4 @@ _READERS: dict[Kind, Callable[[Node], Any]] = {
         *(node.required(name).uint() for name in ("Width", "Height"))
     ),
 }
-"""The functions that read the values of each kind, or the entries of its arrays."""
+"""The functions that read a value of each kind, or an entry if the kind is an array."""

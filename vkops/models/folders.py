@@ -15,10 +15,11 @@ _MAX_SHOWN_CHARACTERS = 4096
 
 @dataclass(frozen=True)
 class Folders:
-    """The folder of files to read and the folder of files to write.
+    """The folder of the files to read and the folder of the files to write.
 
-    With symbolic links resolved, each file must lie inside its folder, unless ``allow_paths`` is
-    true. Then files to read may also be in the current folder, as in DxDispatch.
+    Each file must be inside its folder after symbolic links are resolved. If ``allow_paths`` is
+    true, any path is allowed, and files to read may also be in the current folder, as in
+    DxDispatch.
     """
 
     inputs: Path
@@ -39,10 +40,10 @@ class Folders:
         raise node.error(f"no file {quote(node.string())} in {where}")
 
     def inside(self, node: Node, name: str, folder: Path) -> Path:
-        """Return the file of a name in one of these folders; ModelError if it is outside."""
+        """Return the file with this name in one of the folders; ModelError if it is in none."""
         try:
             path = below(folder, name)
-        except ValueError as error:  # the name has a NUL, or half a surrogate pair
+        except ValueError as error:  # the name has a NUL or an unpaired surrogate
             raise node.error(f"{quote(name)} is not a file name") from error
         if self.allow_paths:
             path = folder / name

@@ -1,6 +1,6 @@
 """Initial values of resources in every form of DxDispatch: literal, generated or in files.
 
-It also has NumPy's counterparts of DirectML's data types, and data in pieces of bounded size.
+Also NumPy's counterparts of DirectML's data types, and data in pieces of bounded size.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from vkops.system import pictures
 from vkops.system.files import open_regular
 from vkops.system.npy_files import read_header
 
-CHUNK_BYTES = 1 << 23
-"""Values are made, read and written in pieces of at most this size."""
+PIECE_BYTES = 1 << 23
+"""Values are generated, read and written in pieces of at most this size."""
 
-Read = Callable[[int, int], bytes]
-"""A function that returns bytes of a resource, given their offset and number."""
+ReadBytes = Callable[[int, int], bytes]
+"""A function that returns bytes of a resource; its arguments are their offset and number."""
 
 _DATA_TYPES = {
     np.dtype(f"<{data_type.numpy_code}"): data_type
@@ -38,12 +38,12 @@ _DATA_TYPES = {
 }
 
 MAX_FORTRAN_BYTES = 1 << 30
-"""Bytes of values stored column by column, which are in memory all at once."""
+"""The maximum size of values stored column by column: all of them are in memory at once."""
 
 PIXELS = (
     TensorDataType.UINT8, TensorDataType.UINT16, TensorDataType.FLOAT16, TensorDataType.FLOAT32
 )  # fmt: skip
-"""The data types of pixels: numbers as they are in a file, or floats from 0 to 1."""
+"""The data types of pixels: integers as in the file, or floats from 0 to 1."""
 
 _TYPE_PREFIX = "DML_TENSOR_DATA_TYPE_"
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -59,7 +59,7 @@ def data_type_of(dtype: np.dtype[Any]) -> TensorDataType | None:
     return _DATA_TYPES.get(dtype.newbyteorder("<"))
 
 
-def chunks(read: Read, size: int, step: int = CHUNK_BYTES) -> Iterator[bytes]:
+def pieces(read: ReadBytes, size: int, step: int = PIECE_BYTES) -> Iterator[bytes]:
     """Yield the bytes of a resource in pieces."""
     for offset in range(0, size, step):
         yield read(offset, min(step, size - offset))
@@ -67,21 +67,21 @@ def chunks(read: Read, size: int, step: int = CHUNK_BYTES) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class InitialValues:
-    """The bytes that a resource begins with; ``chunks`` makes them in pieces of bounded size.
+    """The bytes that a resource starts with; ``pieces`` yields them in pieces of bounded size.
 
-    The pieces hold the values in row-major order and in little-endian bytes. ``shape`` is that of
-    the array in a file.
+    The values are in row-major order and little-endian. ``shape`` is the shape of the array in a
+    file, if there is one.
     """
 
     nbytes: int
-    chunks: Callable[[], Iterator[bytes]] = field(repr=False)
+    pieces: Callable[[], Iterator[bytes]] = field(repr=False)
     shape: tuple[int, ...] | None = None
 
 
 def _literal(data: bytes, shape: tuple[int, ...] | None = None) -> InitialValues:
-    """Return values written out in the model, whose text has a bounded size, or of a picture."""
+    """Return the values of a literal in the model, whose text is bounded, or of a picture."""
     return InitialValues(
-        len(data), lambda: chunks(lambda at, nbytes: data[at : at + nbytes], len(data)), shape
+        len(data), lambda: pieces(lambda at, nbytes: data[at : at + nbytes], len(data)), shape
     )
 
 
@@ -90,17 +90,17 @@ def _constant(value: Any, count: int) -> InitialValues:
         return np.full(nbytes // value.nbytes, value).tobytes()
 
     size = count * int(value.nbytes)
-    return InitialValues(size, lambda: chunks(read, size, CHUNK_BYTES))
+    return InitialValues(size, lambda: pieces(read, size, PIECE_BYTES))
 
 
 def _sequence(start: Any, delta: Any, count: int) -> InitialValues:
     """Return ``start``, ``start + delta``, ... by repeated addition of NumPy scalars of one type.
 
-    Integers wrap and rounding errors add up, as in DxDispatch's loop.
+    Integers wrap and rounding errors accumulate, as in DxDispatch's loop.
     """
 
-    def chunks() -> Iterator[bytes]:
-        first, step = np.array([start]), CHUNK_BYTES // start.nbytes
+    def pieces() -> Iterator[bytes]:
+        first, step = np.array([start]), PIECE_BYTES // start.nbytes
         for done in range(0, count, step):
             terms = np.full(min(step, count - done), delta)
             terms[:1] = first
@@ -109,7 +109,7 @@ def _sequence(start: Any, delta: Any, count: int) -> InitialValues:
                 first = values[-1:] + delta
             yield values.tobytes()
 
-    return InitialValues(count * int(start.nbytes), chunks)
+    return InitialValues(count * int(start.nbytes), pieces)
 
 
 def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, InitialValues]:
@@ -247,9 +247,9 @@ def _opened(node: Node, path: Path) -> Iterator[BinaryIO]:
 def _picture_values(
     node: Node, path: Path, declared: TensorDataType, size: Node | None
 ) -> tuple[TensorDataType, InitialValues]:
-    """Return the pixels of a picture: rows first, or DxDispatch's layout if they are floats.
+    """Return the pixels of a picture: row by row, or in DxDispatch's layout if they are floats.
 
-    That is NCHW, from 0 to 1.
+    DxDispatch's layout is NCHW, with values from 0 to 1.
     """
     with _opened(node, path) as stream:
         try:
@@ -281,7 +281,7 @@ def raw_values(node: Node, path: Path) -> InitialValues:
 def _npy_values(
     node: Node, path: Path, declared: TensorDataType
 ) -> tuple[TensorDataType, InitialValues]:
-    """Return the array of a .npy file, which must have the declared type unless it is UNKNOWN."""
+    """Return the array of a .npy file, which must have the declared type, unless it is UNKNOWN."""
     name = quote(path.name)
     with _opened(node, path) as stream:
         try:
@@ -319,12 +319,12 @@ def _file_values(
     dtype: np.dtype[Any] | None = None,
     fortran_shape: tuple[int, ...] | None = None,
 ) -> InitialValues:
-    """Return values from an offset of a file on; ``fortran_shape`` if they are column by column."""
+    """Return values from an offset of a file on; ``fortran_shape``: they are stored by columns."""
     dtype = dtype or np.dtype(np.uint8)
-    little, count = dtype.newbyteorder("<"), CHUNK_BYTES // dtype.itemsize
-    step = CHUNK_BYTES if fortran_shape is None else nbytes
+    little, count = dtype.newbyteorder("<"), PIECE_BYTES // dtype.itemsize
+    step = PIECE_BYTES if fortran_shape is None else nbytes
 
-    def chunks() -> Iterator[bytes]:
+    def pieces() -> Iterator[bytes]:
         try:
             with open_regular(path, follow=False) as stream:
                 stream.seek(offset)
@@ -341,4 +341,4 @@ def _file_values(
         except OSError as error:
             raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
 
-    return InitialValues(nbytes, chunks)
+    return InitialValues(nbytes, pieces)

@@ -1,4 +1,4 @@
-"""JSON text as DxDispatch reads it, and ``Node``, whose errors name the place in the file."""
+"""A reader of DxDispatch's JSON text, and ``Node``, whose errors name the position in the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import rapidjson
 from vkops.errors import ModelError, did_you_mean
 from vkops.system.files import open_regular
 
-# The Python objects of such a text take a few GiB; tensors belong in .npy or raw files.
+# The Python objects of a text of this size take a few GiB; tensors belong in .npy or raw files.
 MAX_TEXT_BYTES = 64 << 20
 # Models nest about ten levels deep. RapidJSON is recursive and could exhaust the stack.
 MAX_DEPTH = 256
@@ -29,7 +29,7 @@ _REASONS = {  # clearer texts for errors of RapidJSON
     "Invalid integer value": "an integer of too many digits",
     "Number too big to be stored in double": "a number beyond the range of a double",
 }
-_LONG_INTEGER = re.compile(rb"(?<!\d)-?\d{4301,}")  # more digits than Python converts
+_LONG_INTEGER = re.compile(rb"(?<!\d)-?\d{4301,}")  # Python does not convert more digits
 _BLANK = re.compile(rb"[ \t\r\n]+|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 # Strings and comments, up to the end of the text if they are not closed, and brackets. A string
 # always matches, even one that ends in a backslash, so that the search never restarts inside it.
@@ -37,17 +37,17 @@ _TOKENS = re.compile(
     rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)|([\[{])|([\]}])', re.DOTALL
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$-]*", re.ASCII)
-_COMMENT_PREFIXES = ("$", "_", "#", "/")  # of the names of members that are comments
+_COMMENT_PREFIXES = ("$", "_", "#", "/")  # the beginnings of the names of members that are comments
 
 EnumT = TypeVar("EnumT", bound=Enum)
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Source:
+class Document:
     """The file a node comes from, and the warnings about it (each once, in order).
 
-    ``fields`` are the names of members that readers have asked an object for, by the object's id.
+    ``fields`` are the names of members that readers have asked for, by the id of the object.
     """
 
     file: str
@@ -57,15 +57,15 @@ class Source:
 
 @dataclass(frozen=True)
 class Node:
-    """One JSON value and its place. Getters return the value or raise ModelError with the place."""
+    """A JSON value and its path; getters return the value or raise a ModelError with the path."""
 
     value: Any = field(repr=False)
     path: str
-    source: Source = field(repr=False)
+    document: Document = field(repr=False)
 
     def error(self, message: str) -> ModelError:
         """Return the error ``FILE: PATH: message``."""
-        return ModelError(": ".join(filter(None, (self.source.file, self.path, message))))
+        return ModelError(": ".join(filter(None, (self.document.file, self.path, message))))
 
     def wrong(self, allowed: str) -> ModelError:
         """Return the error for a value of the wrong kind or out of range."""
@@ -73,11 +73,11 @@ class Node:
 
     def warn(self, message: str) -> None:
         """Add a warning about something that is allowed but is probably a mistake."""
-        warnings = self.source.warnings
+        warnings = self.document.warnings
         if len(warnings) < MAX_WARNINGS:
             warnings[str(self.error(message))] = None
         else:
-            warnings[f"{self.source.file}: more than {MAX_WARNINGS} warnings"] = None
+            warnings[f"{self.document.file}: more than {MAX_WARNINGS} warnings"] = None
 
     # -- objects -----------------------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ class Node:
     def __getitem__(self, name: str) -> Node:
         step = name if _PLAIN_NAME.fullmatch(name) else f"[{quote(name)}]"
         dot = "." if self.path and not step.startswith("[") else ""
-        return Node(self.object()[name], f"{self.path}{dot}{step}", self.source)
+        return Node(self.object()[name], f"{self.path}{dot}{step}", self.document)
 
     def optional(self, *names: str) -> Node | None:
         """Return the first of these members that is present, or None."""
@@ -104,24 +104,24 @@ class Node:
         return child
 
     def members(self) -> Iterator[tuple[str, Node]]:
-        """Yield the members of an object whose names the model chooses, in order."""
+        """Yield the members of an object whose names are chosen by the model, in order."""
         self.known(*self.object())
         for name in self.object():
             yield name, self[name]
 
     def known(self, *names: str) -> None:
-        """Record names that members may have; ``optional`` and ``required`` do so themselves."""
-        fields = self.source.fields
+        """Record names that members may have; ``optional`` and ``required`` also record them."""
+        fields = self.document.fields
         fields[id(self.value)] = _union(fields.get(id(self.value), frozenset()), names)
 
     def warn_of_unknown_fields(self) -> None:
-        """Warn of each member, at any depth, that no reader asked for: DxDispatch ignores it."""
+        """Warn of members, at any depth, that no reader has asked for: DxDispatch ignores them."""
         if isinstance(self.value, list):
             for index, value in enumerate(self.value):
                 if isinstance(value, dict | list):
                     self.item(index).warn_of_unknown_fields()
-        elif id(self.value) in self.source.fields:
-            known = self.source.fields[id(self.value)]
+        elif id(self.value) in self.document.fields:
+            known = self.document.fields[id(self.value)]
             for name, value in self.object().items():
                 if name not in known and not name.startswith(_COMMENT_PREFIXES):
                     listed = f"; the fields here are {', '.join(sorted(known))}"
@@ -138,10 +138,10 @@ class Node:
 
     def item(self, index: int) -> Node:
         """Return an element of an array."""
-        return Node(self.array()[index], f"{self.path}[{index}]", self.source)
+        return Node(self.array()[index], f"{self.path}[{index}]", self.document)
 
     def items(self) -> Iterator[Node]:
-        """Yield the elements of an array one by one: there may be millions."""
+        """Yield the elements of an array one by one, because there may be millions."""
         return map(self.item, range(len(self.array())))
 
     def one_or_more(self) -> Iterator[Node]:
@@ -176,11 +176,11 @@ class Node:
         return self.value
 
     def uint(self, bits: int = 32) -> int:
-        """Return an unsigned integer of so many bits."""
+        """Return an unsigned integer of ``bits`` bits."""
         return self.integer(0, 2**bits - 1)
 
     def optional_uint(self, name: str, bits: int = 32) -> int:
-        """Return a member, an unsigned integer of so many bits; 0 if it is missing."""
+        """Return a member, an unsigned integer of ``bits`` bits; 0 if it is missing."""
         child = self.optional(name)
         return child.uint(bits) if child else 0
 
@@ -198,20 +198,20 @@ class Node:
         return self.string()
 
 
-@lru_cache(maxsize=256)  # the same few sets for millions of objects
+@lru_cache(maxsize=256)  # there are few sets, for millions of objects
 def _union(fields: frozenset[str], more: tuple[str, ...]) -> frozenset[str]:
     return fields.union(more)
 
 
 def quote(text: str, max_characters: int = 60) -> str:
-    """Return a text as a JSON string on one line, cut when it is too long."""
+    """Return a text as a JSON string on one line; a long one is cut."""
     text = text if len(text) <= max_characters else text[: max_characters - 3] + "..."
     # File names may hold bytes that are not UTF-8 (lone surrogates in Python).
     return str(rapidjson.dumps(text.encode(errors="backslashreplace").decode()))
 
 
 def describe(value: Any) -> str:
-    """Return a JSON value as error messages show it."""
+    """Return a JSON value as text for error messages."""
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, list):
@@ -243,12 +243,12 @@ def read_text(file: Path) -> bytes:
 def parse(raw: bytes, file: str) -> Node:
     """Parse JSON with comments and trailing commas; text after the root object is ignored.
 
-    Of members with the same name the first counts, as in RapidJSON, with a warning.
+    If several members have the same name, the first one counts, as in RapidJSON, with a warning.
 
     Raises:
         ModelError: with line and column, when the text is not a JSON object.
     """
-    source = Source(file)
+    document = Document(file)
     start = 0
     while blank := _BLANK.match(raw, start):
         start = blank.end()
@@ -258,10 +258,10 @@ def parse(raw: bytes, file: str) -> Node:
     # Without NM_NAN python-rapidjson 1.25 refuses trailing commas. Therefore it accepts NaN and
     # Infinity here, and the getters refuse them.
     decoder = _Decoder(parse_mode=_PARSE_MODE, number_mode=rapidjson.NM_NAN)
-    decoder.source = source
+    decoder.document = document
     try:
         text.decode()
-        return Node(decoder(text), "", source)
+        return Node(decoder(text), "", document)
     except UnicodeDecodeError as error:
         offset, reason = error.start, f"not UTF-8 (byte 0x{raw[error.start]:02X})"
     except ValueError as error:
@@ -274,9 +274,9 @@ def parse(raw: bytes, file: str) -> Node:
 
 
 class _Decoder(rapidjson.Decoder):
-    """Build dictionaries with the first of equal names, and warn of the others."""
+    """Builds dictionaries with the first of equal names, and warns of the others."""
 
-    source: Source
+    document: Document
 
     def start_object(self) -> list[Any]:
         return []
@@ -287,7 +287,7 @@ class _Decoder(rapidjson.Decoder):
             members = {}
             for name, value in pairs:
                 if name in members:
-                    Node(members, "", self.source).warn(
+                    Node(members, "", self.document).warn(
                         f"member {quote(name)} is given more than once in an object; "
                         "the first one counts"
                     )

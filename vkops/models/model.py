@@ -1,4 +1,4 @@
-"""The parts of a model, the methods of each kind of dispatchable, and the execution of both."""
+"""The parts of a model, the interface of dispatchables, and the execution of models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import rapidjson
 
 from vkops.dml import FeatureLevel
 from vkops.models.folders import Folders
-from vkops.models.initial_values import CHUNK_BYTES
+from vkops.models.initial_values import PIECE_BYTES
 from vkops.models.json_reader import Node
 from vkops.models.resources import Bindings, BindingSource, Resource, Resources
 from vkops.models.target import Target
@@ -39,7 +39,7 @@ class Command:
 
     @property
     def text(self) -> str:
-        """Its JSON on one line."""
+        """The JSON of the command on one line."""
         return str(rapidjson.dumps(self.node.value, ensure_ascii=False))
 
 
@@ -70,10 +70,11 @@ class WriteFileCommand(Command):
 
 
 @dataclass(frozen=True)
-class BoundTensor:
-    """A tensor or a block as its dispatchable describes it, and what it is bound to, if anything.
+class TensorBinding:
+    """A tensor or a block of a dispatchable, and the resource that it is bound to, if there is one.
 
-    ``shape`` is that of the tensor if its elements are packed.
+    ``desc`` is the dispatchable's description of it. ``shape`` is the shape of the tensor if its
+    elements are packed, and None otherwise.
     """
 
     name: str
@@ -83,19 +84,19 @@ class BoundTensor:
 
 
 @dataclass(frozen=True)
-class Bound(Command):
+class CheckedDispatch(Command):
     """A dispatch whose bindings are checked; a block that a shader writes is in both tuples."""
 
     dispatchable: Dispatchable
-    inputs: tuple[BoundTensor, ...]
-    outputs: tuple[BoundTensor, ...]
+    inputs: tuple[TensorBinding, ...]
+    outputs: tuple[TensorBinding, ...]
     groups: Groups = (1, 1, 1)
 
 
 class OutputArray(NamedTuple):
-    """The content of an output: a flat array, with the elements between its own.
+    """The content of an output: a flat array, including the memory between the elements.
 
-    That of a block is its bytes.
+    The content of a block is its bytes.
     """
 
     name: str
@@ -104,7 +105,7 @@ class OutputArray(NamedTuple):
 
 
 class ReadContext(NamedTuple):
-    """All that a dispatchable may name or depend on when it is read."""
+    """The folders, resources and overrides that a dispatchable may use when it is read."""
 
     folders: Folders
     resources: Resources
@@ -113,7 +114,7 @@ class ReadContext(NamedTuple):
 
 @dataclass(frozen=True)
 class Dispatchable(ABC):
-    """Something that a model can run. ``node`` is where its fields are.
+    """Something that a model can run; ``node`` has its fields.
 
     The methods are called in this order; ``model_reader`` lists the classes.
     """
@@ -122,14 +123,14 @@ class Dispatchable(ABC):
     """The values of ``type`` in a model, in lower case."""
 
     kind: ClassVar[str]
-    """The name of the kind, in the table of ``vkops check``."""
+    """The name of the kind in the table of ``vkops check``."""
 
     name: str
     node: Node
 
     @property
     def lowest_level(self) -> FeatureLevel | None:
-        """The lowest feature level that it needs, if there is one."""
+        """The lowest feature level that it requires, or None."""
         return None
 
     @classmethod
@@ -141,27 +142,27 @@ class Dispatchable(ABC):
     def read_bindings(self, node: Node, resources: Resources) -> Bindings:
         """Read the bindings of a dispatch."""
 
-    def check(self, level: FeatureLevel) -> None:  # noqa: B027
-        """Check what depends on the feature level; ModelError if it is too low."""
+    def check_level(self, level: FeatureLevel) -> None:  # noqa: B027
+        """Check the rules that depend on the feature level; ModelError if the level is too low."""
 
     def check_initialization(self) -> None:  # noqa: B027
-        """Check what is bound when the dispatchable is initialized."""
+        """Check the bindings of the initialization of an operator."""
 
     @abstractmethod
-    def bind(self, command: DispatchCommand) -> Bound:
+    def check_bindings(self, command: DispatchCommand) -> CheckedDispatch:
         """Check the bindings of a dispatch as far as possible without a device."""
 
     @abstractmethod
     def compile(self, execution: Execution) -> Any:
-        """Return what binds it on the target of an execution, which stores it in ``compiled``."""
+        """Compile it on the target of an execution; the result is stored in ``compiled``."""
 
     @abstractmethod
-    def ready(self, bound: Bound, execution: Execution) -> Run:
+    def bind(self, dispatch: CheckedDispatch, execution: Execution) -> Run:
         """Bind a dispatch to the memory of an execution; return a function that runs it."""
 
     @abstractmethod
-    def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
-        """Yield what the outputs of a dispatch hold, after it has run."""
+    def outputs(self, dispatch: CheckedDispatch, execution: Execution) -> Iterator[OutputArray]:
+        """Yield the content of the outputs of a dispatch, after it has run."""
 
 
 @dataclass(frozen=True)
@@ -182,23 +183,23 @@ class Prepared:
     commands: tuple[Command, ...]
 
     @property
-    def dispatches(self) -> list[Bound]:
+    def dispatches(self) -> list[CheckedDispatch]:
         """The dispatches among the commands."""
-        return [command for command in self.commands if isinstance(command, Bound)]
+        return [command for command in self.commands if isinstance(command, CheckedDispatch)]
 
 
 class Execution:
-    """Everything that a model names, on a target.
+    """The buffers and compiled dispatchables of a model on a target.
 
     Attributes:
-        target: what makes buffers, operators and shaders.
-        compiling: makes the context in which an operator is compiled.
-        seen: is called for each dispatch of an ONNX model, with its inputs and its outputs, which
-            have types and shapes.
+        target: creates buffers, and compiles operators and shaders.
+        compiling: returns the context manager in which an operator is compiled.
+        seen: a function that is called for each dispatch of an ONNX model, with the dispatch, its
+            inputs by name, and the types and shapes of its outputs.
         buffers: the memory of each resource that is not deferred.
-        deferred: the values of deferred resources, as soon as they have one.
-        compiled: what each dispatchable has compiled.
-        results: the outputs of each ONNX model when it ran last.
+        deferred: the values of deferred resources that have one already.
+        compiled: the result of ``compile`` of each dispatchable.
+        results: the outputs of the last run of each ONNX model.
     """
 
     def __init__(
@@ -206,16 +207,16 @@ class Execution:
         prepared: Prepared,
         target: Target,
         compiling: Callable[[Any], AbstractContextManager[object]] = nullcontext,
-        seen: Callable[[Bound, Mapping[str, Any], Sequence[Any]], None] = lambda *_: None,
+        seen: Callable[[CheckedDispatch, Mapping[str, Any], Sequence[Any]], None] = lambda *_: None,
     ) -> None:
         self.target: Target = target
         self.compiling: Callable[[Any], AbstractContextManager[object]] = compiling
-        self.seen: Callable[[Bound, Mapping[str, Any], Sequence[Any]], None] = seen
+        self.seen: Callable[[CheckedDispatch, Mapping[str, Any], Sequence[Any]], None] = seen
         self.deferred: dict[str, Any] = {}
         self.results: dict[str, list[Any]] = {}
         self.compiled: dict[str, Any] = {}
         resources = prepared.model.resources.buffers
-        # All buffers first: what does not fit fails before any value has been made.
+        # All buffers first: if they do not fit, this fails before any value has been generated.
         sizes = {each.name: max(4, round_up(each.size, 4)) for each in resources}
         self.buffers: Mapping[str, Any] = target.buffers(sizes)
         for resource in resources:
@@ -223,8 +224,8 @@ class Execution:
         for dispatchable in prepared.model.dispatchables.values():
             self.compiled[dispatchable.name] = dispatchable.compile(self)
 
-    def texels(self, block: BoundTensor) -> Any:
-        """Return the tensor that a shader sees as an image or as texels."""
+    def texels(self, block: TensorBinding) -> Any:
+        """Return the tensor that a shader sees as an image or as a texel buffer."""
         source = block.source
         assert source is not None
         assert source.dtype is not None
@@ -234,11 +235,11 @@ class Execution:
         start = source.offset // itemsize
         return whole[start : start + source.nbytes // itemsize].reshape(source.shape)
 
-    def ready(self, bound: Bound) -> Run:
-        """Bind everything, and return a function that runs the dispatch."""
-        return bound.dispatchable.ready(bound, self)
+    def bind(self, dispatch: CheckedDispatch) -> Run:
+        """Bind a dispatch to the memory of this execution, and return a function that runs it."""
+        return dispatch.dispatchable.bind(dispatch, self)
 
-    def binding(self, tensor: BoundTensor) -> Any:
+    def binding(self, tensor: TensorBinding) -> Any:
         """Return the buffer, the offset and the number of bytes that a tensor is bound to."""
         source = tensor.source
         return source and (self.buffers[source.resource.name], source.offset, source.nbytes)
@@ -247,8 +248,8 @@ class Execution:
 def _upload(resource: Resource, buffer: Any) -> None:
     """Fill a buffer with the initial values, then zeros."""
     offset = 0
-    for chunk in resource.values.chunks():
-        buffer.write(chunk, offset)
-        offset += len(chunk)
-    for start in range(offset, buffer.nbytes, CHUNK_BYTES):
-        buffer.write(bytes(min(CHUNK_BYTES, buffer.nbytes - start)), start)
+    for piece in resource.values.pieces():
+        buffer.write(piece, offset)
+        offset += len(piece)
+    for start in range(offset, buffer.nbytes, PIECE_BYTES):
+        buffer.write(bytes(min(PIECE_BYTES, buffer.nbytes - start)), start)

@@ -1,6 +1,6 @@
 """Read a model from JSON, and check it without a device.
 
-Faults are found in the order and reported in the words of DxDispatch, but before anything has been
+Errors are raised in the order and with the texts of DxDispatch, but before anything has been
 created, dispatched or written.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MAX_NPY_DIMENSIONS = 32  # NumPy's own limit before 2.0
 
-# The kinds of dispatchables; what is of none of their types is an operator.
+# The kinds of dispatchables; a type that belongs to none of them is an operator.
 _CLASSES: tuple[type[Dispatchable], ...] = (OnnxDispatchable, ShaderDispatchable)
 _KINDS = {type: kind for kind in _CLASSES for type in kind.types}
 
@@ -100,7 +100,7 @@ def _path(name: str, value: object) -> Path:
 
 
 def _read(root: Node, folders: Folders, overrides: Overrides | None) -> Model:
-    """Read the sections of a model in order; each may name what the sections before it hold."""
+    """Read the sections of a model in order; each can refer to names of the sections before it."""
     sections = (root.required(name) for name in ("resources", "dispatchables", "commands"))
     resources_node, dispatchables_node, commands_node = sections
     resources = Resources.read(resources_node, folders)
@@ -111,7 +111,7 @@ def _read(root: Node, folders: Folders, overrides: Overrides | None) -> Model:
         dispatchables[name] = kind.read(name, node, context)
     commands = tuple(map(partial(_command, context, dispatchables), commands_node.items()))
     root.warn_of_unknown_fields()
-    return Model(resources, dispatchables, commands, tuple(root.source.warnings))
+    return Model(resources, dispatchables, commands, tuple(root.document.warnings))
 
 
 def _command(
@@ -176,7 +176,7 @@ def _groups(node: Node, resources: Resources) -> Groups:
 
 
 def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
-    """Check all that can be checked without a device.
+    """Check everything that can be checked without a device.
 
     Raises:
         ModelError: in DxDispatch's words, what would fail and where.
@@ -184,7 +184,7 @@ def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
     if not isinstance(model, Model):
         raise ModelError(f"model: got {show(model)}, must be what load_model returns")
     for dispatchable in model.dispatchables.values():
-        dispatchable.check(feature_level)
+        dispatchable.check_level(feature_level)
     for dispatchable in model.dispatchables.values():
         dispatchable.check_initialization()
     return Prepared(model, tuple(map(_prepare_command, model.commands)))
@@ -193,7 +193,7 @@ def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
 def _prepare_command(command: Command) -> Command:
     if isinstance(command, DispatchCommand):
         with errors_after("ERROR while binding resources"):
-            return command.dispatchable.bind(command)
+            return command.dispatchable.check_bindings(command)
     if isinstance(command, PrintCommand):
         resource = command.resource
         if not resource.is_deferred and resource.data_type is TensorDataType.UNKNOWN:

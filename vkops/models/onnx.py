@@ -1,4 +1,4 @@
-"""ONNX models: dispatchables of a DxDispatch model, or files that run alone."""
+"""ONNX models: dispatchables of a DxDispatch model, or files that are run alone."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from vkops.errors import MissingPackageError, ModelError, OutOfDeviceMemoryError
 from vkops.models.initial_values import data_type_of
 from vkops.models.json_reader import Node, quote
 from vkops.models.model import (
-    Bound,
-    BoundTensor,
+    CheckedDispatch,
     Dispatchable,
     DispatchCommand,
     Execution,
     OutputArray,
     ReadContext,
+    TensorBinding,
 )
 from vkops.models.resources import (
     SOURCE_FIELDS,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class OnnxFile(NamedTuple):
-    """An ONNX model of a file that runs alone: the sizes of its free dimensions, and its inputs."""
+    """An ONNX file that is run alone: the sizes of its free dimensions, and its inputs."""
 
     name: str
     model: Model
@@ -53,7 +53,7 @@ class OnnxFile(NamedTuple):
 
     @classmethod
     def read(cls, path: Path, overrides: Overrides | None, *, allow_paths: bool) -> OnnxFile:
-        """Read a file, which must have what the overrides name."""
+        """Read a file; its model must have the dimensions and inputs that the overrides name."""
         model = read_model(path, allow_paths=allow_paths)
         from vkops.onnx.free_dimensions import Overrides
 
@@ -83,7 +83,7 @@ class OnnxDispatchable(Dispatchable):
             )
         )
         node.known("type", "Type", "sessionOptionsConfigEntries")
-        for ignored in ("graphOptimizationLevel", "loggingLevel"):  # ONNX Runtime's own
+        for ignored in ("graphOptimizationLevel", "loggingLevel"):  # options of ONNX Runtime only
             node.optional_uint(ignored)
         try:
             model = read_model(path, allow_paths=context.folders.allow_paths)
@@ -114,7 +114,7 @@ class OnnxDispatchable(Dispatchable):
 
         return read_bindings(node, self.name, points, source)
 
-    def bind(self, command: DispatchCommand) -> Bound:
+    def check_bindings(self, command: DispatchCommand) -> CheckedDispatch:
         from vkops.onnx.lowering import LoweredTensor, NeedsValueError
 
         model, bindings = self.model, command.bindings
@@ -127,14 +127,14 @@ class OnnxDispatchable(Dispatchable):
         for tensor in inputs:
             _check_size(tensor, tensor.shape, tensor.desc.dtype)
         if not any(tensor.source and tensor.source.resource.is_deferred for tensor in inputs):
-            with suppress(NeedsValueError):  # they are then checked when the elements are known
+            with suppress(NeedsValueError):  # checked later, when the elements are known
                 lowered = model.lower(types_of(inputs), {}).outputs
                 for tensor, result in zip(outputs, lowered, strict=True):
                     if isinstance(result, LoweredTensor):
                         _check_result(tensor, result.shape, result.dtype)
-        return Bound(command.node, self, inputs, outputs)
+        return CheckedDispatch(command.node, self, inputs, outputs)
 
-    def _tensor(self, entry: ValueInfo, bindings: Bindings) -> BoundTensor:
+    def _tensor(self, entry: ValueInfo, bindings: Bindings) -> TensorBinding:
         sources = bindings.get(entry.name, ())
         if len(sources) > 1:
             raise wrong_count(sources[1].node, entry.name, 1, sources)
@@ -142,15 +142,15 @@ class OnnxDispatchable(Dispatchable):
         if source is not None and entry.kind != "tensor":
             raise source.node.error(f"'{entry.name}' is a {entry.kind}, which cannot be bound")
         shape = self.overrides.shape(entry, None if source is None else source.shape)
-        return BoundTensor(entry.name, entry, source, shape)
+        return TensorBinding(entry.name, entry, source, shape)
 
     def compile(self, execution: Execution) -> Any:
         return execution.target.compile_onnx(self.model)
 
-    def ready(self, bound: Bound, execution: Execution) -> Run:
+    def bind(self, dispatch: CheckedDispatch, execution: Execution) -> Run:
         deferred, tensor_of = execution.deferred, execution.target.tensor
         inputs: dict[str, Any] = {}
-        for tensor in bound.inputs:
+        for tensor in dispatch.inputs:
             source, entry = tensor.source, tensor.desc
             if source is None:
                 inputs[entry.name] = default_input(entry, tensor.shape)
@@ -161,25 +161,25 @@ class OnnxDispatchable(Dispatchable):
                 inputs[entry.name] = deferred[source.resource.name]
             else:
                 raise source.node.error(f"{quote(source.resource.name)} has no value yet")
-        results, run = execution.compiled[self.name](inputs)
+        results, run_session = execution.compiled[self.name](inputs)
         targets: dict[int, Any] = {}
-        for index, (tensor, result) in enumerate(zip(bound.outputs, results, strict=True)):
+        for index, (tensor, result) in enumerate(zip(dispatch.outputs, results, strict=True)):
             source = tensor.source
             if source is not None and not source.resource.is_deferred:
                 _check_result(tensor, result.shape, result.dtype)
                 buffer = execution.buffers[source.resource.name]
                 targets[index] = tensor_of(buffer, result.shape, result.dtype)
-        execution.seen(bound, inputs, results)
+        execution.seen(dispatch, inputs, results)
 
-        def dispatch(progress: Progress) -> None:
-            values = execution.results[self.name] = run(progress, targets)
-            for tensor, value in zip(bound.outputs, values, strict=True):
+        def run(progress: Progress) -> None:
+            values = execution.results[self.name] = run_session(progress, targets)
+            for tensor, value in zip(dispatch.outputs, values, strict=True):
                 if tensor.source is not None and tensor.source.resource.is_deferred:
                     deferred[tensor.source.resource.name] = value
 
-        return dispatch
+        return run
 
-    def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
+    def outputs(self, dispatch: CheckedDispatch, execution: Execution) -> Iterator[OutputArray]:
         return output_arrays(self.model, execution.results[self.name])
 
 
@@ -204,15 +204,15 @@ def read_model(path: Path, *, allow_paths: bool = False) -> Model:
     return Model(path, allow_paths=allow_paths)
 
 
-def _check_result(tensor: BoundTensor, shape: Shape, dtype: np.dtype[Any]) -> None:
-    """Check the shape and type of an output against what it is bound to."""
+def _check_result(tensor: TensorBinding, shape: Shape, dtype: np.dtype[Any]) -> None:
+    """Check the shape and type of an output against the binding's."""
     source = tensor.source
     if source is not None and source.shape not in (None, shape):
         raise source.node.error(f"got shape {source.shape}, must be {shape}, which the model makes")
     _check_size(tensor, shape, dtype)
 
 
-def _check_size(tensor: BoundTensor, shape: Shape, dtype: np.dtype[Any] | None) -> None:
+def _check_size(tensor: TensorBinding, shape: Shape, dtype: np.dtype[Any] | None) -> None:
     """Check that a tensor has a data type of DirectML, and fits into its resource."""
     source = tensor.source
     if source is None or source.resource.is_deferred:
@@ -227,15 +227,15 @@ def _check_size(tensor: BoundTensor, shape: Shape, dtype: np.dtype[Any] | None) 
         )
 
 
-def types_of(inputs: Sequence[BoundTensor]) -> dict[str, InputType]:
-    """Return the types of inputs that a model is specialized to; sequences are empty."""
+def types_of(inputs: Sequence[TensorBinding]) -> dict[str, InputType]:
+    """Return the types of inputs that a model is specialized for; sequences are empty."""
     from vkops.onnx.value_info import type_at
 
     return {tensor.name: type_at(tensor.desc, tensor.shape) for tensor in inputs}
 
 
 def default_input(entry: ValueInfo, shape: Shape) -> Any:
-    """Return the value of an input that is not given: zeros, empty strings, or no tensors.
+    """Return the value of an input that is missing: zeros, empty strings, or no tensors.
 
     Raises:
         ModelError: it is too large for any device, or its type is not known.

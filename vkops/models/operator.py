@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkops import dml
-from vkops.dml.binding_rules import Placed, bind, check_hazards
+from vkops.dml.binding_rules import Placed, bind_tensor, check_hazards
 from vkops.errors import BindingError, InvalidDescError, ModelError
 from vkops.models.descriptors import descriptor_error, read_descriptor, read_flags, with_dml_names
 from vkops.models.initial_values import dtype_of
 from vkops.models.json_reader import Node, quote
 from vkops.models.model import (
-    Bound,
-    BoundTensor,
+    CheckedDispatch,
     Dispatchable,
     DispatchCommand,
     Execution,
     OutputArray,
     ReadContext,
+    TensorBinding,
 )
 from vkops.models.resources import (
     Bindings,
@@ -36,22 +36,22 @@ from vkops.models.resources import (
 if TYPE_CHECKING:
     from vkops.models.target import Run
 
-_Tensors = tuple[BoundTensor, ...]
+_Tensors = tuple[TensorBinding, ...]
 
 _OTHER_NAMES = {"SCATTER_ELEMENTS": "SCATTER"}
-"""Names of DML_OPERATOR_TYPE that have the value of another."""
+"""Names of DML_OPERATOR_TYPE that have the same value as another."""
 
 _NEAR_MOVEMENT = {
     "CAST": "it converts values, and vkops moves data",
     "NONZERO_COORDINATES": "how much it writes depends on the data",
     "FOLD": "it adds elements, and vkops moves data",
 }
-"""Why operators that are near to those that move data are not available."""
+"""Reasons why operators that resemble data-movement operators are not available."""
 
 
 @dataclass(frozen=True)
 class DmlDispatchable(Dispatchable):
-    """A DirectML operator, how to compile it, and the sources of its OWNED_BY_DML inputs."""
+    """A DirectML operator, and the sources of its OWNED_BY_DML inputs."""
 
     desc: dml.OperatorDesc
     compile_graph: bool = False
@@ -88,7 +88,7 @@ class DmlDispatchable(Dispatchable):
                 points[spec.dml_name] = tuple(t and t.data_type for t in tensors)
         return read_bindings(node, self.desc.operator, points, resources.source)
 
-    def check(self, level: dml.FeatureLevel) -> None:
+    def check_level(self, level: dml.FeatureLevel) -> None:
         try:
             self.desc.validate(level)
         except InvalidDescError as error:
@@ -101,10 +101,10 @@ class DmlDispatchable(Dispatchable):
 
     @property
     def owned(self) -> _Tensors:
-        """The inputs; those that are OWNED_BY_DML have a source."""
+        """The inputs; only those that are OWNED_BY_DML have a source."""
         return self._tensors("input", self.init_bindings, self.node, owned=True)
 
-    def bind(self, command: DispatchCommand) -> Bound:
+    def check_bindings(self, command: DispatchCommand) -> CheckedDispatch:
         """Check offsets and sizes, and that no output overlaps another tensor."""
         place = command.node["bindings"]
         inputs, outputs = (
@@ -118,17 +118,18 @@ class DmlDispatchable(Dispatchable):
             source = next(tensor.source for tensor in outputs if tensor.name == error.field)
             assert source is not None
             raise _binding_error(source, error) from error
-        return Bound(command.node, self, inputs, outputs)
+        return CheckedDispatch(command.node, self, inputs, outputs)
 
     def _tensors(self, role: str, bindings: Bindings, place: Node, *, owned: bool) -> _Tensors:
-        """Return the tensors of a role with the sources of those that are bound in one phase.
+        """Return the tensors of a role, with the sources of those that are bound in this phase.
 
-        OWNED_BY_DML tensors are bound at initialization, the others at execution. A bind point that
-        has tensors of the other phase only must be left out; one with both kinds (a JOIN of which
-        one input is OWNED_BY_DML) names a source for each tensor, and each phase takes its own.
+        OWNED_BY_DML tensors are bound at initialization, the others at execution. A bind point must
+        be left out if all its tensors are bound in the other phase. A bind point with tensors of
+        both phases, such as the inputs of a JOIN of which one is OWNED_BY_DML, names a source for
+        each tensor; each phase uses its own.
         """
         phase = "initialization" if owned else "execution"
-        items: list[BoundTensor] = []
+        items: list[TensorBinding] = []
         named = iter(self.desc.inputs if role == "input" else self.desc.outputs)
         for spec in self.desc.FIELDS:
             value = getattr(self.desc, spec.name)
@@ -156,7 +157,7 @@ class DmlDispatchable(Dispatchable):
                 tensors, sources or [None] * count, takes, strict=True
             ):
                 shape = tensor.sizes if tensor.effective_strides == tensor.packed_strides else None
-                items.append(BoundTensor(path, tensor, source if is_own else None, shape))
+                items.append(TensorBinding(path, tensor, source if is_own else None, shape))
         return tuple(items)
 
     def compile(self, execution: Execution) -> Any:
@@ -167,14 +168,14 @@ class DmlDispatchable(Dispatchable):
             owned = [*map(execution.binding, self.owned)]
             return target.compile_operator(created, self.execution_flags, owned)
 
-    def ready(self, bound: Bound, execution: Execution) -> Run:
+    def bind(self, dispatch: CheckedDispatch, execution: Execution) -> Run:
         inputs, outputs = (
-            [*map(execution.binding, tensors)] for tensors in (bound.inputs, bound.outputs)
+            [*map(execution.binding, tensors)] for tensors in (dispatch.inputs, dispatch.outputs)
         )
         return execution.compiled[self.name](inputs, outputs)  # type: ignore[no-any-return]
 
-    def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
-        for tensor in bound.outputs:
+    def outputs(self, dispatch: CheckedDispatch, execution: Execution) -> Iterator[OutputArray]:
+        for tensor in dispatch.outputs:
             desc, (buffer, offset, _) = tensor.desc, execution.binding(tensor)
             data = buffer.read(offset, desc.total_tensor_size_in_bytes)
             dtype = dtype_of(desc.data_type)
@@ -192,7 +193,7 @@ class DmlDispatchable(Dispatchable):
 
 
 def _operator(node: Node) -> type[dml.OperatorDesc]:
-    """Return the class of the operator that a type names."""
+    """Return the class of the operator with the name in ``type``."""
     available = ", ".join(sorted(dml.OPERATORS))
     if node.string().lower() == "dmlserializedgraph":
         raise node.error(f"DML graphs are not available, only DirectML operators: {available}")
@@ -207,7 +208,7 @@ def _operator(node: Node) -> type[dml.OperatorDesc]:
 
 
 def _placed(tensors: _Tensors) -> list[Placed]:
-    """Return the bound tensors, with offsets and sizes checked."""
+    """Return the bound tensors and their bytes, after checking offsets and sizes."""
     placed = []
     for tensor in tensors:
         source = tensor.source
@@ -216,7 +217,7 @@ def _placed(tensors: _Tensors) -> list[Placed]:
         name, size = source.resource.name, source.resource.size
         try:
             rest = max(0, size - source.offset)
-            extent = bind("", tensor.name, tensor.desc, name, size, source.offset, rest)
+            extent = bind_tensor("", tensor.name, tensor.desc, name, size, source.offset, rest)
         except BindingError as error:
             raise _binding_error(source, error) from error
         placed.append((tensor.name, extent))
@@ -224,6 +225,6 @@ def _placed(tensors: _Tensors) -> list[Placed]:
 
 
 def _binding_error(source: BindingSource, error: BindingError) -> ModelError:
-    """Return the error with its place in the model, and DirectML's names of fields."""
+    """Return the error with its path in the model, and DirectML's names of fields."""
     message = with_dml_names(error.message)
     return source.node.error(f"{quote(source.resource.name)}: {message} [{error.rule}]")

@@ -19,7 +19,7 @@ from vkops.plan.rounding import round_up
 # Two of the largest tensors DirectML can address (2**32 elements of 8 bytes, T-13).
 MAX_RESOURCE_BYTES = 2 << 35
 
-# Members of a binding that some kind of dispatchable reads, or that DxDispatch does.
+# Members of a binding that a kind of dispatchable reads, or that DxDispatch reads.
 SOURCE_FIELDS = (
     "elementCount", "elementSizeInBytes", "elementOffset", "format", "counter",
     "counterOffsetBytes", "shape",
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 @contextmanager
 def errors_after(prefix: str) -> Iterator[None]:
-    """Turn errors of vkops into ModelErrors whose text begins with ``prefix``."""
+    """Convert errors of vkops to ModelErrors whose text begins with ``prefix``."""
     try:
         yield
     except VkopsError as error:
@@ -39,7 +39,7 @@ def errors_after(prefix: str) -> Iterator[None]:
 
 
 def lookup(node: Node, table: Mapping[str, _T], kind: str) -> _T:
-    """Return what a node names; ModelError if the table does not have it."""
+    """Return the entry that a node names; ModelError if the table does not have it."""
     if node.string() not in table:
         raise node.error(f"there is no {kind} {quote(node.string())}")
     return table[node.string()]
@@ -49,8 +49,8 @@ def lookup(node: Node, table: Mapping[str, _T], kind: str) -> _T:
 class Resource:
     """A buffer of ``size`` bytes that starts with ``values`` and ends with zeros.
 
-    One that ``is_deferred`` has no buffer: it is an output of an ONNX model, whose type and shape
-    are known when it has run.
+    A resource that ``is_deferred`` has no buffer: it is an output of an ONNX model, whose type and
+    shape are known only after the model has run.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Resource:
     is_deferred: bool = False
 
     def element_size(self, node: Node, needed_by: str) -> int:
-        """Return the size of the elements that a binding counts, which ``needed_by`` needs."""
+        """Return the size of an element in bytes; ``needed_by`` names the member that needs it."""
         size_node = node.optional("elementSizeInBytes")
         if size_node is not None:
             return size_node.uint(64)
@@ -77,8 +77,9 @@ class Resource:
 class BindingSource:
     """The resource that a tensor or block is bound to, from an offset in bytes on.
 
-    ``shape`` is the shape that the tensor of an ONNX model must have, or of the texels of type
-    ``dtype`` that a shader sees. ``count`` is the number of bytes that it sees; None is the rest.
+    ``shape`` is the shape that the tensor of an ONNX model must have; or, for a shader, the shape
+    of its texels of type ``dtype``. ``count`` is the number of bytes that are bound; None means up
+    to the end.
     """
 
     resource: Resource
@@ -90,12 +91,12 @@ class BindingSource:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the buffer that are bound."""
+        """The number of bytes that are bound."""
         return max(0, self.resource.size - self.offset) if self.count is None else self.count
 
 
 Bindings = Mapping[str, tuple[BindingSource, ...]]
-"""Bind points, with one source for each tensor."""
+"""The sources of each bind point, one for each tensor."""
 
 
 def wrong_count(node: Node, point: str, needed: int, sources: Sequence[object]) -> ModelError:
@@ -118,7 +119,7 @@ class Resources(dict[str, Resource]):
 
     @property
     def buffers(self) -> list[Resource]:
-        """Those that are not deferred."""
+        """The resources that are not deferred."""
         return [resource for resource in self.values() if not resource.is_deferred]
 
     def named(self, node: Node) -> Resource:
@@ -126,7 +127,7 @@ class Resources(dict[str, Resource]):
         return lookup(node, self, "resource")
 
     def source(self, node: Node) -> BindingSource:
-        """Read what a tensor of an operator or a block is bound to: a name, or an object."""
+        """Read a source of a tensor or a block: the name of a resource, or an object."""
         name = node.required("name") if isinstance(node.value, dict) else node
         resource = self.named(name)
         if resource.is_deferred:
@@ -147,7 +148,7 @@ class Resources(dict[str, Resource]):
 
 
 def _read(name: str, node: Node, folders: Folders) -> Resource:
-    # Buffers are the only type, and nothing is resampled.
+    # Buffers are the only type, and they have one sample.
     node.known("type", "resampleSize", "resampleMode")
     node.known("initialValuesDataType", "sizeInBytes", "initialValuesOffsetInBytes")
     values_node = node.optional("initialValues")
@@ -169,13 +170,13 @@ def _read(name: str, node: Node, folders: Folders) -> Resource:
 
 
 DataTypes = Mapping[str, tuple[TensorDataType | None, ...]]
-"""The data types of the tensors of each bind point; None for a type that DirectML has not."""
+"""The data types of the tensors of each bind point; None for a type that DirectML does not have."""
 
 
 def read_bindings(
     node: Node, owner: str, points: DataTypes, read: Callable[[Node], BindingSource]
 ) -> Bindings:
-    """Read bindings; warn of unknown bind points, and of resources of another data type."""
+    """Read bindings; warn of unknown bind points, and of resources of other data types."""
     bindings = {}
     for point, sources in node.members():
         bindings[point] = tuple(map(read, sources.one_or_more()))
@@ -185,7 +186,7 @@ def read_bindings(
             resource = source.resource
             if (
                 data_type is not None
-                and data_type.size_bits >= 8  # smaller types cannot be initial values
+                and data_type.size_bits >= 8  # no initial values have smaller types
                 and resource.data_type not in (TensorDataType.UNKNOWN, data_type)
             ):
                 source.node.warn(

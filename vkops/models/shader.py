@@ -1,4 +1,4 @@
-"""Dispatchables of type ``hlsl``, as DxDispatch has them, and of type ``glsl`` and ``spirv``."""
+"""Dispatchables of type ``hlsl``, as in DxDispatch, and of types ``glsl`` and ``spirv``."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from vkops.models.folders import Folders
 from vkops.models.initial_values import dtype_of, read_float, read_scalar, read_value_type
 from vkops.models.json_reader import Node, quote
 from vkops.models.model import (
-    Bound,
-    BoundTensor,
+    CheckedDispatch,
     Dispatchable,
     DispatchCommand,
     Execution,
     OutputArray,
     ReadContext,
+    TensorBinding,
 )
 from vkops.models.resources import Bindings, BindingSource, Resources, errors_after, wrong_count
 
@@ -38,19 +38,19 @@ SUFFIXES = {"glsl": ".comp", "hlsl": ".hlsl", "spirv": ".spv"}
 """The suffix of the source file for each type."""
 
 MAX_GROUPS = 65535
-"""Workgroups in each direction that every Vulkan device, and Direct3D 12, can dispatch."""
+"""The number of workgroups per dimension that every Vulkan device and Direct3D 12 support."""
 
 GROUPS_NBYTES = 12
-"""Bytes of three numbers of workgroups in a buffer."""
+"""The size in bytes of three numbers of workgroups in a buffer."""
 
 _COMPILERS = {"glsl": ("glslangValidator",), "hlsl": ("dxc", "glslangValidator")}
-"""Names in models; glslang is the compiler of all."""
+"""The names of compilers in models; all shaders are compiled with glslang."""
 
 _OPTIONS = {
     "glsl": {"-D": ".+", "-I": r"[^\0]+", "-e": "main", "--target-env": r"vulkan1\.[0-3]"},
     "hlsl": {"-D": ".+", "-I": r"[^\0]+", "-E": ".+", "-T": "cs_(5_[01]|6_[0-7])"},
 }
-"""The compiler's options, with patterns of their values."""
+"""The compilers' options, with patterns of their values."""
 
 _KEYWORDS = {"--target-env": "target_env", "-E": "entry"}
 _DEBUG = {"glsl": "-g", "hlsl": "-Zi"}
@@ -62,7 +62,7 @@ _ALLOWED = {
 
 @dataclass(frozen=True)
 class ShaderDispatchable(Dispatchable):
-    """A compute shader and its push constants; ``load`` loads it, also with ``debug=True``."""
+    """A compute shader and its push constants; ``load`` can load it again with ``debug=True``."""
 
     types: ClassVar[Sequence[str]] = tuple(SUFFIXES)
     kind: ClassVar[str] = "a shader"
@@ -148,7 +148,7 @@ class ShaderDispatchable(Dispatchable):
             for point, sources in node.members()
         }
 
-    def bind(self, command: DispatchCommand) -> Bound:
+    def check_bindings(self, command: DispatchCommand) -> CheckedDispatch:
         bindings, shader = command.node["bindings"], self.shader
         values: dict[str, Any] = {}
         extents: dict[str, Any] = {}
@@ -173,7 +173,7 @@ class ShaderDispatchable(Dispatchable):
             raise nodes.get(error.field, bindings).error(str(error)) from error
         _check_groups(command)
         blocks = tuple(
-            BoundTensor(slot.name, slot.block, source, source.shape)
+            TensorBinding(slot.name, slot.block, source, source.shape)
             for slot, source in shader.elements(values)
         )
         for point, settings in self.samplers.items():
@@ -182,12 +182,12 @@ class ShaderDispatchable(Dispatchable):
                 text = f"got a list of {len(settings)}, must be one sampler or a list of {count}"
                 raise self.node["samplers"][point].error(f"{text} [SH-04]")
         written = tuple(each for each in blocks if not each.desc.readonly)
-        return Bound(command.node, self, blocks, written, command.groups)
+        return CheckedDispatch(command.node, self, blocks, written, command.groups)
 
-    def _sampler_count(self, point: str, bound: Sequence[BoundTensor]) -> int:
+    def _sampler_count(self, point: str, bound: Sequence[TensorBinding]) -> int:
         """Return how many samplers a block takes: one for each of its textures, else its length.
 
-        It is 0 for an array of samplers that has as many as there are.
+        0 means a runtime-sized array.
         """
         block = self.shader.block(point)
         assert block is not None
@@ -198,9 +198,9 @@ class ShaderDispatchable(Dispatchable):
         with errors_after(f"ERROR creating dispatchable '{self.name}'"):
             return execution.target.compile_shader(self.shader, self.load)
 
-    def ready(self, bound: Bound, execution: Execution) -> Run:
+    def bind(self, dispatch: CheckedDispatch, execution: Execution) -> Run:
         elements: dict[Block, list[Any]] = {}
-        for each in bound.inputs:
+        for each in dispatch.inputs:
             element = execution.texels(each) if each.desc.image else execution.binding(each)
             elements.setdefault(each.desc, []).append(element)
         for point, settings in self.samplers.items():
@@ -208,18 +208,18 @@ class ShaderDispatchable(Dispatchable):
             assert block is not None
             samplers = [execution.target.sampler(**each) for each in settings]
             if len(samplers) == 1:
-                samplers *= self._sampler_count(point, bound.inputs) or 1
+                samplers *= self._sampler_count(point, dispatch.inputs) or 1
             textures = elements.get(block)
             elements[block] = [*zip(textures, samplers, strict=True)] if textures else samplers
         buffers = {block.point: block.bound_to(each) for block, each in elements.items()}
-        groups: Any = bound.groups
+        groups: Any = dispatch.groups
         if isinstance(groups, BindingSource):
             groups = execution.buffers[groups.resource.name], groups.offset
         bind = execution.compiled[self.name]
         return bind(buffers, groups, self.push_constants)  # type: ignore[no-any-return]
 
-    def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
-        for block in bound.outputs:
+    def outputs(self, dispatch: CheckedDispatch, execution: Execution) -> Iterator[OutputArray]:
+        for block in dispatch.outputs:
             buffer, offset, nbytes = execution.binding(block)
             dtype = block.source.dtype if block.source and block.desc.image else np.uint8
             yield OutputArray(
@@ -228,9 +228,9 @@ class ShaderDispatchable(Dispatchable):
 
 
 def _check_rows(shader: Shader, slot: Slot, source: BindingSource) -> None:
-    """Refuse the array of a file whose rows are not where the block has numbers (SH-16).
+    """Raise an error if the rows of a file's array do not match the numbers of the block (SH-16).
 
-    Its data type does not matter: DxDispatch binds bytes.
+    The data type is not compared, because DxDispatch binds bytes.
     """
     resource, type_ = source.resource, slot.block.type
     shape, is_whole = resource.values.shape, not source.offset and source.count is None
@@ -256,9 +256,10 @@ def _check_groups(command: DispatchCommand) -> None:
 
 
 def _read_options(node: Node | None, folders: Folders, language: str) -> dict[str, Any]:
-    """Read the compiler's arguments, as keywords of ``shaders.load``.
+    """Read the compiler's arguments, as keyword arguments of ``shaders.load``.
 
-    The value of an argument is the rest of it, or the next one. Those of HLSL are dxc's.
+    The value of an option follows it directly, or is the next argument. The options of HLSL are
+    dxc's.
     """
     defines: dict[str, str] = {}
     include: list[Path] = []
@@ -291,7 +292,7 @@ def _read_options(node: Node | None, folders: Folders, language: str) -> dict[st
 def _read_push_constants(
     node: Node | None, dispatchable: Node, shader: Shader
 ) -> tuple[Number, ...]:
-    """Read typed values, in the order in which the shader declares its push constants."""
+    """Read typed values in the order in which the shader declares its push constants."""
     from vkops.shaders.layout import leaves
 
     items = list(node.items()) if node else []
@@ -303,7 +304,7 @@ def _read_push_constants(
         if read_value_type(kind) is not data_type:
             raise kind.wrong(f"{data_type.name}, as {scalar.name} is {scalar.type}")
         numbers.append(read_scalar(item.required("value"), dtype_of(data_type)).item())
-    numbers += [0] * (len(items) - len(numbers))  # too many, which is refused next
+    numbers += [0] * (len(items) - len(numbers))  # too many values fail below
     try:
         shader.pack(numbers)
     except InvalidDescError as error:

@@ -1,4 +1,4 @@
-"""Resources that shaders of models see as images and texel buffers, and their samplers."""
+"""Resources that shaders of models use as images and texel buffers, and their samplers."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ _FORMATS: Mapping[str, Format] = {
 
 
 def as_texels(node: Node, source: BindingSource, block: Block) -> BindingSource:
-    """Return a source with the shape and the type of the texels that a block sees.
+    """Return a source with the shape and the type of the texels of a block.
 
-    The shape is ``shape`` of the binding, or that of the file of initial values; of a texel buffer,
-    all elements. The type is that of ``format``, or that of the initial values.
+    The shape is the binding's ``shape``, or that of the file of initial values; for a texel buffer,
+    it is the number of all elements. The type is the binding's ``format``, or that of the initial
+    values.
 
     Raises:
         ModelError: there is no shape or no type, they do not fit the block, or the resource has
@@ -91,9 +92,9 @@ def as_texels(node: Node, source: BindingSource, block: Block) -> BindingSource:
 
 
 def read_samplers(node: Node | None) -> dict[str, list[dict[str, Any]]]:
-    """Read ``samplers``: the arguments of ``Device.sampler`` by the names of blocks.
+    """Read ``samplers``: the arguments of ``Device.sampler``, by the names of blocks.
 
-    An array has one for all its elements, or a list of them.
+    The value for an array of samplers is one for all its elements, or a list of them.
     """
     return {
         point: [_read_sampler(each) for each in settings.one_or_more()]

@@ -1,4 +1,4 @@
-"""The targets that models run on: a device here, and arrays in ``vkops.debug.host_execution``."""
+"""The targets that models run on: devices, and arrays (``vkops.debug.host_execution``)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class Target(Protocol):
-    """Makes buffers and what is bound to them, and compiles what dispatchables consist of.
+    """Creates buffers and the tensors on them, and compiles operators, shaders and ONNX models.
 
-    An operator is initialized with what its ``owned`` inputs are bound to; ``load`` can load a
-    shader with its source lines.
+    An operator is initialized with the bindings of its ``owned`` inputs. ``load`` can load a shader
+    with its source lines.
     """
 
     def buffers(self, sizes: Mapping[str, int]) -> Mapping[str, Any]: ...
@@ -98,10 +98,10 @@ class DeviceTarget:
 
 
 def allocate(sizes: Mapping[str, int], *allocators: Callable[[int], Any]) -> Mapping[str, Any]:
-    """Allocate all buffers by the first function that has memory for all."""
+    """Allocate all buffers with the first of the functions that has enough memory for all."""
     message = ""
     for allocator in allocators:
-        buffers: dict[str, Any] = {}  # those of the function before are freed first
+        buffers: dict[str, Any] = {}  # buffers of the function before are freed first
         try:
             for name, nbytes in sizes.items():
                 message = quote(name)

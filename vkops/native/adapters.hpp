@@ -16,8 +16,8 @@
 
 namespace py = pybind11;
 
-// What a function returns that runs without Python's lock. Not py::gil_scoped_release: while Python
-// exits, taking the lock again ends this thread, which a destructor does not allow.
+// Run a function without Python's global lock, and return its result. py::gil_scoped_release cannot be
+// used: while Python exits, taking the lock again ends this thread, which a destructor does not allow.
 template <class Function>
 auto without_lock(const Function& function)
 {
@@ -34,19 +34,20 @@ auto without_lock(const Function& function)
     return *std::move(result);
 }
 
-// What the driver refuses, or does not have. Python sees it as an Error of this module; each vk::Error, too.
+// A request that the driver rejects or does not support. In Python it is an Error of this module, as each
+// vk::Error is.
 struct Failure : std::runtime_error
 {
     using runtime_error::runtime_error;
 };
-// Nothing is known of the work of a device any more.
+// The device was lost: the status of its work is unknown.
 struct Lost : Failure
 {
     using Failure::Failure;
 };
 
-// The process that made a handle of Vulkan. A process forked off it has none of the driver's threads,
-// and must not destroy the handle.
+// The process that created a handle of Vulkan. A process that was forked from it has none of the driver's
+// threads, so it must not destroy the handle.
 class Process
 {
   public:
@@ -58,9 +59,9 @@ class Process
 
 // A handle that is destroyed with its last owner; `parent` is kept until then.
 template <class Handle, class Parent = void>
-std::shared_ptr<Handle> owned(Handle made, std::shared_ptr<Parent> parent = {})
+std::shared_ptr<Handle> owned(Handle raw, std::shared_ptr<Parent> parent = {})
 {
-    return { new Handle(made), [parent, process = Process()](Handle* handle) {
+    return { new Handle(raw), [parent, process = Process()](Handle* handle) {
                 const std::unique_ptr<Handle> ended(handle);
                 if (process.forked()) return;
                 if constexpr (!std::is_same_v<Parent, vk::Device>)
@@ -72,7 +73,7 @@ std::shared_ptr<Handle> owned(Handle made, std::shared_ptr<Parent> parent = {})
             } };
 }
 
-// Something that has handles of a device, which are destroyed with it.
+// The base class of objects that own handles of a device; their destructor destroys the handles.
 class DeviceObject
 {
   public:
@@ -83,15 +84,15 @@ class DeviceObject
 
     explicit DeviceObject(std::shared_ptr<vk::Device> device) : device_(device) {}
     template <class Handle>
-    Handle keep(std::shared_ptr<Handle> made)
+    Handle keep(std::shared_ptr<Handle> handle)
     {
-        kept_.push_back(made);
-        return *made;
+        kept_.push_back(handle);
+        return *handle;
     }
     template <class Handle>
-    Handle keep(Handle made)
+    Handle keep(Handle handle)
     {
-        return keep(owned(made, device_));
+        return keep(owned(handle, device_));
     }
 
   private:
@@ -99,7 +100,7 @@ class DeviceObject
     std::vector<std::shared_ptr<void>> kept_;
 };
 
-// What layers report, in order: the severity, the id and the text of each message. Any thread adds some.
+// The messages of layers in order: severity, id and text. Layers add messages from any thread.
 class Messages
 {
   public:
@@ -141,7 +142,7 @@ class Adapter
     std::shared_ptr<vk::Instance> instance;
     std::shared_ptr<vk::PhysicalDevice> physical;
     vk::PhysicalDeviceMemoryProperties memory;
-    std::shared_ptr<Messages> messages;  // of its instance, if that keeps them
+    std::shared_ptr<Messages> messages;  // of its instance; null if the instance keeps none
 
     Adapter(std::shared_ptr<vk::Instance> instance_, vk::PhysicalDevice handle)
       : instance(instance_), physical(std::make_shared<vk::PhysicalDevice>(handle))
@@ -158,8 +159,8 @@ class Adapter
 
     bool has(const char* extension) const { return extensions_.count(extension); }
 
-    // The number of the first queue family with compute shaders, and its properties, which are
-    // empty if there is none. Nothing else is asked of it.
+    // The number and the properties of the first queue family that supports compute shaders. The
+    // properties are empty if there is none. No other capability is required.
     std::pair<std::uint32_t, vk::QueueFamilyProperties> compute_family() const
     {
         const auto families = physical->getQueueFamilyProperties();
@@ -202,7 +203,8 @@ class Adapter
         return properties<vk::PhysicalDeviceProperties2>().properties;
     }
 
-    // The types of memory for a use, the best first; buffers of every device have one of the last.
+    // The types of memory for a use, the best first. On every device, buffers can have a type that meets the
+    // last wish for a use.
     std::vector<std::uint32_t> memory_types(const std::string& use) const
     {
         using Flag = vk::MemoryPropertyFlagBits;
@@ -219,17 +221,17 @@ class Adapter
                             { SEEN | COHERENT, {} } } },
             { "table", { { LOCAL | SEEN | COHERENT, {} }, { SEEN | COHERENT, {} } } },
         };
-        // Types beside these need a feature of their own.
+        // A type with other flags, such as protected memory, may be used only if a feature is enabled.
         const Flags usual = LOCAL | SEEN | COHERENT | CACHED;
-        std::vector<std::uint32_t> found;
+        std::vector<std::uint32_t> types;
         for (const auto& [has, lacks] : wishes.at(use))
             for (std::uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
                 const auto flags = memory.memoryTypes[type].propertyFlags;
                 if ((flags & has) == has && !(flags & lacks) && !(flags & ~usual) &&
-                    std::find(found.begin(), found.end(), type) == found.end())
-                    found.push_back(type);
+                    std::find(types.begin(), types.end(), type) == types.end())
+                    types.push_back(type);
             }
-        return found;
+        return types;
     }
 
     // VkCooperativeMatrixPropertiesKHR, which is newer than Vulkan's headers of 2023.
@@ -249,10 +251,10 @@ class Adapter
           instance->getProcAddr("vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
         std::uint32_t count = 0;
         if (!has("VK_KHR_cooperative_matrix") || !list || list(*physical, &count, nullptr)) return {};
-        std::vector<CooperativeMatrix> found(count);
-        if (list(*physical, &count, found.data()) < 0) return {};
-        found.resize(count);
-        return found;
+        std::vector<CooperativeMatrix> matrices(count);
+        if (list(*physical, &count, matrices.data()) < 0) return {};
+        matrices.resize(count);
+        return matrices;
     }
 
   private:
@@ -268,8 +270,8 @@ class Adapter
 using Setting = std::variant<bool, std::uint32_t, std::vector<std::string>>;
 using Settings = std::map<std::string, Setting>;
 
-// What an instance is made with for a layer to have settings that let shaders print: structures, whose
-// members Vulkan's headers of 2023 lack, and the extension that defines them.
+// Settings of a layer that let shaders print: the structures that an instance is created with, and the
+// extension that defines them. Vulkan's headers of 2023 lack these structures.
 class LayerSettings
 {
   public:
@@ -348,8 +350,8 @@ class Instance
         for (const auto& each : layers) names.push_back(each.c_str());
         const vk::ApplicationInfo application("vkops", 1, "Kompute", 1, VK_API_VERSION_1_3);
         vk::InstanceCreateInfo info({}, &application, names);
-        // Drivers that lack some of Vulkan, such as MoltenVK, are there only for those who ask for them,
-        // which loaders before 1.3.207 do not know.
+        // The loader lists drivers that support Vulkan in part, such as MoltenVK, only for instances with
+        // this extension, which loaders before 1.3.207 do not have.
         if (has_extension("VK_KHR_portability_enumeration")) {
             extensions.push_back("VK_KHR_portability_enumeration");
             info.flags = vk::InstanceCreateFlagBits::eEnumeratePortabilityKHR;
@@ -382,15 +384,15 @@ class Instance
     }
     std::vector<std::shared_ptr<Adapter>> adapters() const
     {
-        std::vector<std::shared_ptr<Adapter>> found;
+        std::vector<std::shared_ptr<Adapter>> adapters;
         for (const auto& physical : handle_->enumeratePhysicalDevices()) {
-            found.push_back(std::make_shared<Adapter>(handle_, physical));
-            found.back()->messages = messages_;
+            adapters.push_back(std::make_shared<Adapter>(handle_, physical));
+            adapters.back()->messages = messages_;
         }
-        return found;
+        return adapters;
     }
 
   private:
-    std::shared_ptr<Messages> messages_;  // which outlive the instance
+    std::shared_ptr<Messages> messages_;  // adapters keep them longer than the instance
     std::shared_ptr<vk::Instance> handle_;
 };

@@ -9,23 +9,24 @@
 
 class Commands;
 
-// The name of an operation in profiles, and the bytes that it reads and writes; 0 if that is not known.
-// Without a name, it has that of its call.
+// The name of an operation in profiles, and the number of bytes that it reads and writes; 0 if it is not
+// known. An operation without a name has the name of its call.
 struct Label
 {
     std::string name;
     std::uint64_t nbytes = 0;
 };
 
-// A custom operation of Kompute that also uses descriptor sets and small data of the commands. The
-// functions that record it keep alive what they use.
+// An operation of vkops, which can use descriptor sets and small data of the commands. It has the base class
+// of Kompute's operations, because the queue executes these, too; but Kompute's sequences cannot record it. Its
+// functions keep the objects alive that they use.
 struct Operation : kp::OpBase
 {
     using Record = std::function<void(Commands&)>;
     const Label label;
-    const Record record_in;  // which cannot fail
-    const bool ordered;      // whether it must see what the operations before it wrote
-    const Record reserve;    // take what it needs of the commands, before it is recorded
+    const Record record_in;  // records it; must not throw
+    const bool ordered;      // whether it must see the results of the operations before it
+    const Record reserve;    // reserves descriptor sets and small data of the commands, before record_in
 
     Operation(Label label_, Record record_, bool ordered_ = true, Record reserve_ = [](Commands&) {})
       : label(std::move(label_)), record_in(std::move(record_)), ordered(ordered_),
@@ -52,7 +53,7 @@ struct Range : vk::DescriptorBufferInfo
     }
 };
 
-// Memory of small data, which is placed one behind the other, and the bytes that are taken.
+// Memory in which small data are placed one after the other, and the number of bytes in use.
 struct SmallData
 {
     const Memory memory;
@@ -63,7 +64,7 @@ struct SmallData
 // before it had ended and when it had.
 using Timing = std::tuple<std::uint64_t, std::string, std::uint64_t, std::uint64_t, std::uint64_t>;
 
-// Throw what a command of Vulkan returned.
+// Throw an exception for the result of a command of Vulkan.
 [[noreturn]] inline void fail(vk::Result result, const std::string& command)
 {
     if (result == vk::Result::eErrorOutOfHostMemory) throw vk::OutOfHostMemoryError(command);
@@ -71,18 +72,17 @@ using Timing = std::tuple<std::uint64_t, std::string, std::uint64_t, std::uint64
     throw Failure(command + ": " + vk::to_string(result));
 }
 
-// How many descriptors of each type of Vulkan 1.0 a set has, without those with dynamic offsets.
+// The number of descriptors of each type in a set: the types of Vulkan 1.0 without dynamic offsets.
 using DescriptorCounts = std::array<std::uint32_t, 8>;
 
 // All that a descriptor set depends on: the serial numbers of a layout and of memory, offsets, sizes.
 using Key = std::vector<std::uint64_t>;
 
-// A command buffer with recorded operations, and what they need beside their own memory:
-// descriptor sets and small data.
+// A command buffer with recorded operations, and the descriptor sets and small data that they use.
 class Commands : DeviceObject
 {
   public:
-    // `transfers` says whether they are for the queue for transfers.
+    // `transfers`: whether they are submitted to the queue for transfers.
     explicit Commands(const Device& owner, bool transfers = false)
       : DeviceObject(owner.device), owner_(owner), transfers_(transfers)
     {
@@ -96,7 +96,7 @@ class Commands : DeviceObject
 
     vk::CommandBuffer buffer;
     std::size_t running = 0;          // submissions of them that have not ended
-    std::shared_ptr<Commands> twins;  // the same, to be submitted while they run
+    std::shared_ptr<Commands> twins;  // a second recording, which is submitted while this one runs
 
     // Record all operations at once.
     void record(const Operations& operations, vk::CommandBufferUsageFlags flags)
@@ -115,9 +115,9 @@ class Commands : DeviceObject
         buffer.begin({ flags });
         stamp();
     }
-    // Record more operations: all of them or, if that fails, none. Each sees what those before it
-    // wrote, in earlier submissions, too; those that are not ordered see as much as the one before.
-    // `call` is the number of the call that they are part of.
+    // Record more operations: all of them or, if that fails, none. A barrier before each ordered operation
+    // makes earlier writes visible; for the first one, the barrier at the end of the submission before does.
+    // An operation that is not ordered has no barrier. `call` is the number of the call that they are part of.
     void add(const Operations& more, std::uint64_t call)
     {
         sets.clear(), data.clear();
@@ -145,7 +145,7 @@ class Commands : DeviceObject
     }
     const Operations& operations() const { return operations_; }
     bool transfers() const { return transfers_; }
-    // Drop the operations and what they keep alive. The device is done with them.
+    // Drop the operations and the objects that they keep alive. The device must have completed them.
     void clear()
     {
         operations_.clear();
@@ -160,21 +160,21 @@ class Commands : DeviceObject
             for (const auto& each : *data) each->used = 0;
         }
     }
-    // The same commands, which may be submitted while they run.
+    // A second recording of the same operations, which may be submitted while these commands run.
     std::shared_ptr<Commands> twin()
     {
         if (!twins) {
-            const auto made = std::make_shared<Commands>(owner_);
-            made->record(operations_, vk::CommandBufferUsageFlagBits::eSimultaneousUse);
-            twins = made;
+            const auto commands = std::make_shared<Commands>(owner_);
+            commands->record(operations_, vk::CommandBufferUsageFlagBits::eSimultaneousUse);
+            twins = commands;
         }
         return twins;
     }
-    // What the device measured, after a run that was recorded with timestamps.
+    // The times that the device measured, after a run that was recorded with timestamps.
     std::vector<Timing> timings() const
     {
-        std::vector<Timing> found;
-        if (!timed_) return found;
+        std::vector<Timing> timings;
+        if (!timed_) return timings;
         using Flag = vk::QueryResultFlagBits;
         std::vector<std::uint64_t> ticks;
         for (std::uint32_t first = 0; first < stamps_; first += STAMPS) {
@@ -187,10 +187,10 @@ class Commands : DeviceObject
         for (std::size_t i = 0; i < operations_.size(); ++i) {
             const auto own = dynamic_cast<Operation*>(operations_[i].get());
             const auto label = own ? own->label : Label{ "Kompute's operation" };
-            found.emplace_back(calls[i], label.name, label.nbytes, ticks[i] & owner_.timestamp_mask,
+            timings.emplace_back(calls[i], label.name, label.nbytes, ticks[i] & owner_.timestamp_mask,
                                ticks[i + 1] & owner_.timestamp_mask);
         }
-        return found;
+        return timings;
     }
 
     // -- for operations while they are recorded ------------------------------------------------
@@ -199,8 +199,8 @@ class Commands : DeviceObject
     std::deque<vk::DescriptorSet> sets;           // that operations have reserved, in their order
     std::deque<vk::DescriptorBufferInfo> data;
 
-    // Take memory that is theirs until the commands are cleared, and have `write` fill it. What many
-    // read is copied to the device's own memory first, if it is elsewhere.
+    // Reserve memory until the commands are cleared, and let `write` fill it. Data that many invocations
+    // read are first copied to device-local memory, if the memory is not device-local.
     template <class Write>
     Range place(vk::DeviceSize nbytes, const Write& write, bool many = false)
     {
@@ -215,7 +215,7 @@ class Commands : DeviceObject
         barrier({}, {});
         return copy;
     }
-    // The descriptor set with such descriptors: one that was made before if all are the same.
+    // A descriptor set with these descriptors. A set that was allocated for equal descriptors is reused.
     vk::DescriptorSet descriptors(const vk::DescriptorSetLayout& layout, DescriptorCounts counts,
                                   const Key& key, std::vector<vk::WriteDescriptorSet>& writes)
     {
@@ -225,12 +225,12 @@ class Commands : DeviceObject
             const bool added = full_ == descriptors_.size();
             if (added) descriptors_.push_back(make_pool(counts));
             const vk::DescriptorSetAllocateInfo info(descriptors_[full_], 1, &layout);
-            vk::DescriptorSet made;
-            const auto result = device_->allocateDescriptorSets(&info, &made);
+            vk::DescriptorSet allocated;
+            const auto result = device_->allocateDescriptorSets(&info, &allocated);
             if (result == vk::Result::eSuccess) {
-                for (auto& each : writes) each.dstSet = made;
+                for (auto& each : writes) each.dstSet = allocated;
                 device_->updateDescriptorSets(writes, {});
-                return set = made;
+                return set = allocated;
             }
             if (added) fail(result, "vkAllocateDescriptorSets");
         }
@@ -238,7 +238,7 @@ class Commands : DeviceObject
 
   private:
     static constexpr vk::DeviceSize DATA_BYTES = 64 << 10, MAX_KEPT_BYTES = 1 << 20;
-    static constexpr vk::DeviceSize ALIGNMENT = 256;  // of every device's buffer offsets, at most
+    static constexpr vk::DeviceSize ALIGNMENT = 256;  // the largest that Vulkan lets devices require
     static constexpr std::size_t MAX_KEPT_SETS = 256;
     static constexpr std::uint32_t SETS = 16, DESCRIPTORS = 128, STAMPS = 64;
 
@@ -246,7 +246,7 @@ class Commands : DeviceObject
     const Device& owner_;
     const bool transfers_;
     std::vector<vk::QueryPool> queries_;  // of STAMPS timestamps each
-    std::uint32_t stamps_ = 0;            // that are written: one first, and one after each operation
+    std::uint32_t stamps_ = 0;            // timestamps written: one at the beginning, one after each operation
     std::vector<vk::DescriptorPool> descriptors_;
     std::map<Key, vk::DescriptorSet> kept_;
     std::size_t full_ = 0;  // the pools before this one have no more sets

@@ -1,4 +1,4 @@
-// Copies of the host's memory by several threads: one processor core is slower than a fast link.
+// Copies of host memory by several threads: one processor core is slower than a fast link to a device.
 #pragma once
 
 #include "adapters.hpp"
@@ -17,7 +17,7 @@ class Copier
     Copier& operator=(const Copier&) = delete;
     ~Copier()
     {
-        if (process_.forked()) {  // without the threads, for which the end of a condition would wait
+        if (process_.forked()) {  // the threads do not exist here, and ~condition_variable would wait for them
             (void)shared_.release();
             return;
         }
@@ -40,7 +40,7 @@ class Copier
             all.parts.push_back({ to + start, from + start, std::min(part, nbytes - start) });
         while (all.threads.size() + 1 < std::min(count_, all.parts.size())) try {
             all.threads.emplace_back(&Shared::work, &all);
-        } catch (const std::system_error&) {  // the system has no more threads: the others do it
+        } catch (const std::system_error&) {  // the system has no more threads: copy with fewer
             break;
         }
         if (all.parts.size() > 1) all.wake.notify_all();

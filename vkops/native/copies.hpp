@@ -8,7 +8,7 @@ using Rows = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecas
 constexpr auto GENERAL = vk::ImageLayout::eGeneral;
 constexpr auto COLOR = vk::ImageAspectFlagBits::eColor;
 
-// Give an image the layout that copies need, once, before all else.
+// Change an image to the layout of copies. This is the first command that uses the image.
 inline void set_layout(const Commands& commands, vk::Image image, vk::ImageLayout before,
                        const vk::ImageSubresourceRange& all)
 {
@@ -47,34 +47,34 @@ class LinearImage : DeviceObject
         memory->bind(image, offset);
     }
 
-    // The rows that an image can have, and the texels of each of MAX_ROWS rows, whichever is less;
-    // 0 if the driver has no such images.
+    // The smaller of two limits: the rows of an image, and the texels in each row of an image of MAX_ROWS
+    // rows. It is 0 if the driver does not support such images.
     static std::uint64_t max_side(const Adapter& adapter)
     {
         constexpr std::uint64_t MAX_ROWS = 4096;  // as in vkops/gpu/copies/rectangles.py
-        std::uint64_t found = ~0u;
+        std::uint64_t limit = ~0u;
         for (const auto& [unit, format] : FORMATS) {
             vk::ImageFormatProperties limits;
             if (adapter.physical->getImageFormatProperties(format, vk::ImageType::e2D,
                   vk::ImageTiling::eLinear, USAGE, {}, &limits) != vk::Result::eSuccess)
                 return 0;
             const std::uint64_t width = limits.maxExtent.width, height = limits.maxExtent.height;
-            found = std::min({ found, width, height, limits.maxResourceSize / MAX_ROWS / unit });
+            limit = std::min({ limit, width, height, limits.maxResourceSize / MAX_ROWS / unit });
         }
-        return found;
+        return limit;
     }
 
-    // The multiple of bytes that the driver's rows have; 0 if it has no such images.
+    // The alignment of rows in bytes; 0 if the driver does not support such images.
     static std::uint64_t pitch_alignment(const Device& owner)
     {
-        std::uint64_t found = 0;
+        std::uint64_t pitch = 0;
         if (!max_side(*owner.adapter)) return 0;
         for (const auto& [unit, format] : FORMATS) {
             const auto image = owned(make(owner, unit, 1, unit), owner.device);
             const auto layout = owner.device->getImageSubresourceLayout(*image, { COLOR, 0, 0 });
-            found = std::max<std::uint64_t>(found, layout.rowPitch);
+            pitch = std::max<std::uint64_t>(pitch, layout.rowPitch);
         }
-        return found;
+        return pitch;
     }
 
   private:
@@ -89,8 +89,8 @@ class LinearImage : DeviceObject
 
     static vk::Format format(std::uint64_t unit)
     {
-        for (const auto& [size, found] : FORMATS)
-            if (size == unit) return found;
+        for (const auto& [size, format] : FORMATS)
+            if (size == unit) return format;
         throw py::value_error("unit: must be 1, 2, 4, 8 or 16");
     }
     static vk::Image make(const Device& owner, std::uint64_t pitch, std::uint32_t height,

@@ -40,7 +40,7 @@ class Device
     const Features features;
     std::shared_ptr<Queue> queue;  // the last member: it is destroyed first
 
-    // `validated_` is that of Features; `transfers` says whether it shall have a queue for transfers.
+    // `validated_` is described at Features; `transfers`: whether to open a queue for transfers.
     Device(std::shared_ptr<Adapter> adapter_, std::uint32_t validated_, std::uint32_t max_allocations,
            const std::string& cached, bool transfers)
       : adapter(adapter_), validated(validated_), features(*adapter_, validated_),
@@ -81,7 +81,7 @@ class Device
         timeline.pNext = const_cast<void*>(features.chain());
         info.pNext = uses_timelines ? &timeline : features.chain();
         device = owned(physical.createDevice(info), adapter->instance);
-        // To look for all functions would take a millisecond.
+        // Only the functions that are used are loaded: to load all takes a millisecond.
 #define LOAD(name) functions.name = reinterpret_cast<PFN_##name>(device->getProcAddr(#name));
         LOAD(vkGetCalibratedTimestampsEXT) LOAD(vkGetMemoryHostPointerPropertiesEXT)
         LOAD(vkGetMemoryFdKHR) LOAD(vkGetSemaphoreFdKHR) LOAD(vkGetBufferDeviceAddress) LOAD(vkGetBufferDeviceAddressKHR)
@@ -108,8 +108,9 @@ class Device
         }
     }
 
-    // How a buffer is made. Both queues use its bytes without a transfer of its ownership, which would
-    // need a submission to each of them: for buffers, this costs the known drivers nothing.
+    // The parameters of a buffer. It is shared by both queues (VK_SHARING_MODE_CONCURRENT), because a
+    // transfer of ownership needs a submission to each queue. For buffers, sharing costs the known drivers
+    // nothing.
     vk::BufferCreateInfo buffer_info(vk::DeviceSize size) const
     {
         vk::BufferCreateInfo info({}, size, usage);
@@ -126,7 +127,7 @@ class Device
         (void)device->setDebugUtilsObjectNameEXT({ Handle::objectType, number, text.c_str() }, functions);
     }
 
-    // The device's ticks, and nanoseconds of `now` at the same time; nothing if the device cannot tell.
+    // The device's ticks and the nanoseconds of `now` at the same time; empty if the device cannot read both.
     std::optional<std::pair<std::uint64_t, std::uint64_t>> calibrated() const
     {
         if (!is_calibrated_ || !timestamp_mask) return {};
@@ -138,8 +139,8 @@ class Device
         return std::pair(times[0] & timestamp_mask, times[1]);
     }
 
-    // Allocate memory. Vulkan leaves it to applications to have no more allocations at a time than
-    // the device allows.
+    // Allocate memory. Vulkan requires applications to stay below the device's maximum number of
+    // allocations, and drivers need not check it.
     std::shared_ptr<vk::DeviceMemory> allocate(const vk::MemoryAllocateInfo& info) const
     {
         if (*allocations_ >= max_allocations_)
@@ -150,7 +151,7 @@ class Device
         return { memory.get(), [memory, count = allocations_](vk::DeviceMemory*) { --*count; } };
     }
 
-    // The content of `pipelines`, merged with that of another cache.
+    // The content of the pipeline cache, merged with the content of another cache.
     std::string merged_pipelines(const std::string& other) const
     {
         const auto merged = pipeline_cache(other);
@@ -169,9 +170,9 @@ class Device
         if (adapter->properties().apiVersion < VK_API_VERSION_1_1) return false;
         using Feature = vk::ExternalMemoryFeatureFlagBits;
         const auto needs = Feature::eExportable | Feature::eImportable;
-        const auto found = adapter->physical->getExternalBufferProperties(
+        const auto properties = adapter->physical->getExternalBufferProperties(
           { {}, vk::BufferUsageFlagBits::eStorageBuffer, SHARED_HANDLE });
-        return (found.externalMemoryProperties.externalMemoryFeatures & needs) == needs;
+        return (properties.externalMemoryProperties.externalMemoryFeatures & needs) == needs;
     }
     // Whether the adapter exports timeline semaphores.
     bool can_share_semaphores() const
@@ -180,10 +181,10 @@ class Device
         const vk::SemaphoreTypeCreateInfo timeline(vk::SemaphoreType::eTimeline, 0);
         vk::PhysicalDeviceExternalSemaphoreInfo asked(SEMAPHORE_HANDLE);
         asked.pNext = &timeline;
-        const auto found = adapter->physical->getExternalSemaphoreProperties(asked);
-        return bool(found.externalSemaphoreFeatures & vk::ExternalSemaphoreFeatureFlagBits::eExportable);
+        const auto properties = adapter->physical->getExternalSemaphoreProperties(asked);
+        return bool(properties.externalSemaphoreFeatures & vk::ExternalSemaphoreFeatureFlagBits::eExportable);
     }
-    // Whether a tool is there that shows names, such as RenderDoc.
+    // Whether a tool that shows names, such as RenderDoc, is active.
     bool has_tool() const
     {
         const bool is_core = adapter->properties().apiVersion >= VK_API_VERSION_1_3;
@@ -221,7 +222,7 @@ class Device
     const std::shared_ptr<std::atomic<std::uint32_t>> allocations_ =
       std::make_shared<std::atomic<std::uint32_t>>(0);
 
-    // A cache of pipelines with this content, or an empty one if the driver refuses it.
+    // A pipeline cache with this content, or an empty one if the driver rejects the content.
     std::shared_ptr<vk::PipelineCache> pipeline_cache(const std::string& content) const
     {
         try {

@@ -3,7 +3,7 @@
 
 #include "images.hpp"
 
-// The number of a binding, its type of descriptor, and how many it has; by descriptor set.
+// The number of a binding, the type of its descriptors, and how many it has; Bindings has them by set.
 using Binding = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 using Bindings = std::vector<std::vector<Binding>>;
 
@@ -52,9 +52,9 @@ class Pipeline : public DeviceObject
     }
 };
 
-// Words in which addresses are missing. `starts` has the first byte of each tensor in its memory, and 0
-// last; the place `places[i]` counts pieces of `unit` bytes from `starts[bases[i]]`, from the end of
-// `starts` if that is negative.
+// Words that get addresses when memory is bound. `starts` has the offset of each tensor in its memory, and
+// 0 as its last entry. The word `places[i]` is a number of units of `unit` bytes, relative to
+// `starts[bases[i]]`; a negative `bases[i]` counts from the end of `starts`.
 template <class Word>
 struct Addressed
 {
@@ -77,16 +77,16 @@ struct Addressed
 using Table = Addressed<std::uint32_t>;  // a region table
 using Runs = Addressed<std::uint64_t>;   // of each run: the place in the source and the target, bytes
 
-// What a descriptor refers to, with what keeps that alive: a part of memory, also as texels; an image, a sampler
-// or both; or bytes of the dispatch's own, which shaders only read: some that are given, or a table at addresses.
-// These have no owners, and get their memory when the dispatch is recorded.
+// The resource of a descriptor, and the objects that keep it alive: a range of memory, also as texels; an
+// image, a sampler or both; or read-only data of the dispatch, which are bytes or a table with addresses. Such
+// data have no owners: memory is reserved for them when the dispatch is recorded.
 struct Descriptor
 {
     std::array<std::shared_ptr<void>, 2> owners;
     vk::DescriptorBufferInfo buffer;
     vk::DescriptorImageInfo image;
     vk::BufferView texels;
-    std::array<std::uint64_t, 3> key{};  // what a descriptor set depends on: serial numbers, offsets, sizes
+    std::array<std::uint64_t, 3> key{};  // serial numbers, offsets and sizes: equal keys can share a set
     std::string bytes;
     std::shared_ptr<Table> table;
     std::vector<std::uint32_t> starts;
@@ -118,8 +118,9 @@ struct Groups
     std::uint64_t offset = 0;
 };
 
-// A dispatch of a pipeline, by the name of the shader; `all` are in the order of its bindings. `nbytes` is
-// what it reads and writes; without it, profiles count the bytes that it is bound to.
+// A dispatch of a pipeline; `name` is the shader's. `all` are the descriptors in the order of its bindings.
+// `nbytes` is the number of bytes that it reads and writes; if it is 0, profiles count the bytes that are
+// bound.
 inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline, const std::string& name,
                                            std::vector<Descriptor> all, Groups groups,
                                            std::string push, bool ordered,
@@ -174,8 +175,8 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline, c
     return std::make_shared<Operation>(Label{ name, nbytes }, record, ordered, std::move(reserve));
 }
 
-// A step of a plan: a dispatch of a kernel with a table and so many other bindings, or copies. All
-// bindings without a memory of their own have the last one.
+// A step of a plan: copies, or a dispatch of a kernel with a table and `bindings` other bindings. If there is
+// less memory than bindings, the remaining bindings use the last memory.
 struct Step
 {
     std::shared_ptr<Pipeline> pipeline;

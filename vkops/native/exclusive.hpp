@@ -6,10 +6,10 @@
 
 namespace py = pybind11;
 
-// While it lives, no other thread runs a function of this module. With Python's global lock it does nothing:
-// the thread has that. Without it, this is a critical section of Python, which is left wherever a thread would
-// release the global lock: while it runs something `without_lock`, or waits for the lock of an object. A thread
-// may enter it again, for example in a signal handler.
+// While such an object exists, no other thread runs a function of this module. In a Python with the global
+// lock it does nothing, because the thread holds that lock. In a Python without it, the object is a critical
+// section, which Python leaves wherever a thread would release the global lock: in `without_lock`, and while
+// it waits for the lock of an object. A thread may enter it again, for example in a signal handler.
 class Exclusive
 {
   public:
@@ -21,25 +21,25 @@ class Exclusive
     static py::handle object()
     {
 #ifdef Py_GIL_DISABLED
-        static const auto made = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
-        return made;
+        static const auto guard = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+        return guard;
 #else
         return {};
 #endif
     }
 };
 
-// A class of Python all of whose functions are Exclusive.
-template <class Made, class... Options>
-class ExclusiveClass : public py::class_<Made, Options...>
+// A Python class; each of its functions runs with an Exclusive.
+template <class Class, class... Options>
+class ExclusiveClass : public py::class_<Class, Options...>
 {
-    using Base = py::class_<Made, Options...>;
+    using Base = py::class_<Class, Options...>;
     using Guard = py::call_guard<Exclusive>;
 
     template <class Function>
     static py::cpp_function guarded(Function&& function)
     {
-        return { py::method_adaptor<Made>(std::forward<Function>(function)), Guard() };
+        return { py::method_adaptor<Class>(std::forward<Function>(function)), Guard() };
     }
 
   public:
@@ -70,13 +70,13 @@ class ExclusiveClass : public py::class_<Made, Options...>
         return *this;
     }
     template <class Value>
-    ExclusiveClass& def_readonly(const char* name, Value Made::*member)
+    ExclusiveClass& def_readonly(const char* name, Value Class::*member)
     {
-        return def_property_readonly(name, [member](const Made& self) { return self.*member; });
+        return def_property_readonly(name, [member](const Class& self) { return self.*member; });
     }
 };
 
-// Add a function to a module that is Exclusive.
+// Add a function to a module; it runs with an Exclusive.
 template <class Function, class... Extra>
 void define(py::module_& module, const char* name, Function&& function, const Extra&... extra)
 {

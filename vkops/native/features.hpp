@@ -8,18 +8,18 @@
 constexpr std::uint32_t NEVER = ~0u;  // a version of Vulkan
 constexpr std::uint32_t VERSION_1_4 = VK_API_VERSION_1_3 + (1 << 12);
 
-// A structure of booleans, of which Vulkan's headers of 2023 lack some: the extension that has it, the
-// version of Vulkan that contains this, its VkStructureType, and the members that shaders can use, in
-// their order. A number is that of the members which are between two of these.
+// A structure of booleans; some are missing in Vulkan's headers of 2023. It has the extension that defines
+// the structure, the version of Vulkan that includes this extension, the VkStructureType, and the members that
+// shaders can use, in their order. A number between two members is the number of members to skip.
 struct Declaration
 {
     const char* extension;
     std::uint32_t version;
     int type;
     const char* members;
-    std::uint32_t header = 0;  // the version of Vulkan's headers that brought it, if that is above 239
+    std::uint32_t header = 0;  // the first version of Vulkan's headers that has it, if that is above 239
 
-    // Call a function with the name and the place of each member.
+    // Call a function with the name and the index of each member.
     template <class Use>
     void each(const Use& use) const
     {
@@ -103,7 +103,7 @@ constexpr Declaration FEATURES[] = {
     { "VK_KHR_shader_expect_assume", VERSION_1_4, 1000544000, "shaderExpectAssume", 276 },
 };
 
-// Properties of adapters that count as features.
+// Properties of adapters that are listed as features.
 constexpr Declaration FLOAT_CONTROLS{ "VK_KHR_shader_float_controls", VK_API_VERSION_1_2, 1000197000,
   "2 shaderSignedZeroInfNanPreserveFloat16 shaderSignedZeroInfNanPreserveFloat32 "
   "shaderSignedZeroInfNanPreserveFloat64 shaderDenormPreserveFloat16 shaderDenormPreserveFloat32 "
@@ -123,9 +123,10 @@ constexpr std::pair<const char*, std::uint32_t> EXTENSIONS[] = {
     { "VK_NV_shader_subgroup_partitioned", NEVER },
 };
 
-// The features of an adapter that shaders can use, or those that a device is opened with. Under the
-// validation layer these are not the robust ones, since it is to report accesses out of bounds, and not
-// those that are newer than the layer, of whose version of Vulkan's headers `validated` is the number.
+// The features of an adapter that shaders can use, or the features that a device is opened with. If `validated`
+// is not 0, the validation layer is active, and `validated` is its version of Vulkan's headers. Two kinds of
+// features are then left out: robust access, because the layer must see accesses out of bounds, and features
+// that are newer than the layer.
 class Features
 {
   public:
@@ -145,11 +146,11 @@ class Features
           reinterpret_cast<vk::PhysicalDeviceFeatures2*>(structures_.data()));
         std::map<std::string, vk::Bool32*> enabled;
         for (std::size_t i = 0; i < structures_.size(); ++i) {
-            const auto found = std::exchange(structures_[i].values, {});  // also what shaders do not use
+            const auto values = std::exchange(structures_[i].values, {});  // also what shaders do not use
             declared[i]->each([&](const std::string& name, std::size_t place) {
                 const bool is_wanted =
                   robust || (name != "robustBufferAccess" && name != "robustBufferAccess2");
-                if (!is_wanted || !found[place]) return;
+                if (!is_wanted || !values[place]) return;
                 structures_[i].values[place] = true;
                 names_.push_back(name);
                 enabled[name] = &structures_[i].values[place];
@@ -164,7 +165,7 @@ class Features
             for (const auto name : { "robustBufferAccess", "robustBufferAccess2" })
                 if (enabled.count(name)) *enabled[name] = false;
         }
-        extend(adapter, "VK_KHR_portability_subset");  // Vulkan demands that
+        extend(adapter, "VK_KHR_portability_subset");  // Vulkan requires it on adapters that have it
         for (const auto& [extension, version] : EXTENSIONS) {
             extend(adapter, extension);
             if (supported(adapter, extension, version)) names_.push_back(extension);
@@ -181,22 +182,22 @@ class Features
     }
     Features(const Features&) = delete;  // its structures point to one another
 
-    // The names of all features that could be there.
+    // The names of all features that an adapter can have.
     static std::vector<std::string> all()
     {
-        std::vector<std::string> found;
-        const auto add = [&](const std::string& name, std::size_t) { found.push_back(name); };
+        std::vector<std::string> names;
+        const auto add = [&](const std::string& name, std::size_t) { names.push_back(name); };
         for (const auto& each : FEATURES) each.each(add);
         FLOAT_CONTROLS.each(add);
-        for (const auto& [name, version] : EXTENSIONS) found.push_back(name);
-        return found;
+        for (const auto& [name, version] : EXTENSIONS) names.push_back(name);
+        return names;
     }
     const std::vector<std::string>& names() const { return names_; }
     const std::vector<const char*>& extensions() const { return extensions_; }
-    // What vk::DeviceCreateInfo points to.
+    // The structures for pNext of vk::DeviceCreateInfo.
     const void* chain() const { return structures_.data(); }
-    // What vk::ComputePipelineCreateInfo points to, for a pipeline whose accesses out of bounds the
-    // device discards; null if all pipelines are such, or none.
+    // The structure for pNext of vk::ComputePipelineCreateInfo of a pipeline whose accesses out of bounds are
+    // discarded. It is null if the device discards them for all pipelines, or cannot.
     const void* robust_pipeline() const { return robust_pipeline_ ? &*robust_pipeline_ : nullptr; }
     bool has_addresses() const { return has_addresses_; }
 
@@ -216,7 +217,7 @@ class Features
     static bool supported(const Adapter& adapter, const char* extension, std::uint32_t version)
     {
         if (!extension) return true;
-        // RenderDoc's layer opens no device with addresses that it cannot replay.
+        // RenderDoc's layer rejects devices with buffer addresses that it cannot replay.
         if (std::string(extension) == "VK_KHR_buffer_device_address" &&
             std::getenv("ENABLE_VULKAN_RENDERDOC_CAPTURE"))
             return false;

@@ -34,38 +34,38 @@ class Image : public DeviceObject
     }
     vk::ImageView view(const View& key)
     {
-        auto& found = views_[key];
-        if (!found) {
+        auto& view = views_[key];
+        if (!view) {
             using Usage = vk::ImageUsageFlagBits;
             const auto& [format, type, level, levels, layer, layers, stored] = key;
             const vk::ImageViewUsageCreateInfo usage(stored ? Usage::eStorage : Usage::eSampled);
             vk::ImageViewCreateInfo info({}, image, vk::ImageViewType(type), vk::Format(format), {},
               { COLOR, level, levels, layer, layers });
             info.pNext = &usage;
-            found = keep(device_->createImageView(info));
+            view = keep(device_->createImageView(info));
         }
-        return found;
+        return view;
     }
-    // Give it its layout and zeros, once, before all else.
+    // Change it to its layout, and fill it with zeros. This is the first command that uses the image.
     void record_zeros(Commands& commands) const
     {
         const vk::ImageSubresourceRange all(COLOR, 0, info.mipLevels, 0, info.arrayLayers);
         set_layout(commands, image, vk::ImageLayout::eUndefined, all);
         commands.buffer.clearColorImage(image, GENERAL, vk::ClearColorValue(), all);
     }
-    // The most texels along each side, levels, layers and bytes of images of a form, and the numbers
-    // of samples as bits; none if there are no such images.
+    // The largest sizes, numbers of levels and layers, and bytes of images of a form, and a bit for each number
+    // of samples; empty if the device does not support the form.
     static std::optional<std::tuple<Size, std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t>>
     limits(const Device& owner, const Form& form)
     {
         const auto info = info_of(form, { 1, 0, 0 });  // which no cube has
-        vk::ImageFormatProperties found;
+        vk::ImageFormatProperties limits;
         if (owner.adapter->physical->getImageFormatProperties(info.format, info.imageType,
-              info.tiling, info.usage, info.flags, &found) != vk::Result::eSuccess)
+              info.tiling, info.usage, info.flags, &limits) != vk::Result::eSuccess)
             return {};
-        const auto& [width, height, depth] = found.maxExtent;
-        return { { { width, height, depth }, found.maxMipLevels, found.maxArrayLayers,
-                   found.maxResourceSize, std::uint32_t(found.sampleCounts) } };
+        const auto& [width, height, depth] = limits.maxExtent;
+        return { { { width, height, depth }, limits.maxMipLevels, limits.maxArrayLayers,
+                   limits.maxResourceSize, std::uint32_t(limits.sampleCounts) } };
     }
 
   private:

@@ -3,8 +3,8 @@
 
 #include "memory.hpp"
 
-// The buffer of a tensor that Kompute has made on this device, and keeps. It is a storage buffer that
-// can be copied; its memory is known to Kompute alone, so nothing else can be bound to that.
+// The buffer of a tensor of Kompute, which Kompute owns. It is a storage buffer that can be copied. Its memory
+// handle is private to Kompute, so no image or second buffer can be bound to the memory.
 class KomputeMemory : public Memory
 {
   public:

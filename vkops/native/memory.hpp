@@ -1,4 +1,4 @@
-// Memory of a device with a buffer that serves every purpose, and memory of the host that is imported.
+// Memory of a device with a buffer for all uses, and imported memory of the host.
 #pragma once
 
 #include "device.hpp"
@@ -24,8 +24,8 @@ class Texels : public DeviceObject
     }
 };
 
-// One allocation, and a buffer over all of it, or over a part of another allocation. Kompute's tensors
-// are not used: Kompute ignores failures, and chooses the first type of memory that will do.
+// An allocation with a buffer over all of it, or a buffer over a part of another allocation. Tensors of Kompute
+// are not used, because Kompute ignores failures and takes the first type of memory that is possible.
 class Memory : public DeviceObject
 {
   public:
@@ -35,7 +35,7 @@ class Memory : public DeviceObject
     std::uint32_t type = 0;
     std::uint64_t address = 0;  // of the first byte, for shaders
     char* data = nullptr;       // null: the host does not see it
-    bool is_transferred = false;  // by the queue for transfers, which must not use what host and device see
+    bool is_transferred = false;  // by the queue for transfers; never memory that host and device both see
 
     // `use` is one of those of Adapter::memory_types. If the driver has no memory of one type, the
     // next one is tried.
@@ -49,9 +49,9 @@ class Memory : public DeviceObject
         owner.name(buffer, use + " memory");
         if (owner.features.has_addresses())
             address = device_->getBufferAddress({ buffer }, owner.functions);
-        if (use != "device") map(owner);  // the host may see that, too, and nothing relies on it
+        if (use != "device") map(owner);  // memory for "device" may be visible to the host, but is not mapped
     }
-    // The whole pages of the host that hold an array.
+    // Imported memory: the pages of the host that contain an array.
     Memory(const Device& owner, const py::array& array)
       : DeviceObject(owner.device), size(array.nbytes()), array_(array)
     {
@@ -89,13 +89,13 @@ class Memory : public DeviceObject
         device_->bindBufferMemory(buffer, whole->memory_, start);
     }
 
-    // A part of it as texels; the last views are kept for the next dispatches.
+    // A view of a range as texels; the latest views are kept for later dispatches.
     std::shared_ptr<Texels> texels(std::uint64_t start, std::uint64_t nbytes, std::uint32_t format)
     {
         if (texels_.size() >= MAX_TEXELS) texels_.clear();
-        auto& found = texels_[{ start, nbytes, format }];
-        if (!found) found = std::make_shared<Texels>(device_, buffer, start, nbytes, format);
-        return found;
+        auto& view = texels_[{ start, nbytes, format }];
+        if (!view) view = std::make_shared<Texels>(device_, buffer, start, nbytes, format);
+        return view;
     }
     // Bind an image to it.
     void bind(vk::Image image, std::uint64_t start) const
@@ -103,7 +103,7 @@ class Memory : public DeviceObject
         check();
         device_->bindImageMemory(image, memory_, start);
     }
-    // Make what the host wrote visible to the device, or what the device wrote to the host.
+    // Make writes of the host visible to the device, or (invalidate) writes of the device to the host.
     void flush(std::uint64_t start, std::uint64_t nbytes) const
     {
         if (atom_) device_->flushMappedMemoryRanges(atoms(start, nbytes));
@@ -113,7 +113,7 @@ class Memory : public DeviceObject
         if (atom_) device_->invalidateMappedMemoryRanges(atoms(start, nbytes));
     }
     bool coherent() const { return !atom_; }
-    // Throw unless other objects can be bound to it.
+    // Throw a Failure if no other object can be bound to this memory.
     void check() const
     {
         if (!memory_) throw Failure("the memory is Kompute's");
@@ -122,7 +122,7 @@ class Memory : public DeviceObject
   protected:
     vk::DeviceMemory memory_;
 
-    // Without a buffer and an allocation, which a derived class makes.
+    // For derived classes, which create the buffer and the allocation.
     Memory(const Device& owner, vk::DeviceSize size_) : DeviceObject(owner.device), size(size_) {}
     void map(const Device& owner)
     {
@@ -131,7 +131,8 @@ class Memory : public DeviceObject
         if (!(flags & vk::MemoryPropertyFlagBits::eHostCoherent))
             atom_ = owner.adapter->properties().limits.nonCoherentAtomSize;
     }
-    // Allocate memory for the buffer, of the first type with a bit that the driver has some of.
+    // Allocate memory for the buffer: of the first of these types that the buffer allows (its bit is set) and
+    // that the driver has left.
     void allocate(const Device& owner, vk::DeviceSize nbytes, std::vector<std::uint32_t> types,
                   std::uint32_t bits, const void* next)
     {

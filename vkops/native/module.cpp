@@ -1,7 +1,7 @@
 // The Python module vkops_native: adapters, and operations and submissions beside those of Kompute.
 //
-// It is built together with Kompute (scripts/kp_wheel.py), whose sources stay as they are. Its
-// operations are custom operations of Kompute, and its queue executes Kompute's own ones, too.
+// It is built together with Kompute (scripts/kp_wheel.py), whose sources are not changed. Its operations are
+// custom operations of Kompute, and its queue also executes Kompute's own operations.
 
 #include "copier.hpp"
 #include "exclusive.hpp"
@@ -20,20 +20,20 @@ using namespace py::literals;
 template <class Flags>
 py::tuple names(Flags flags, std::initializer_list<const char*> all)
 {
-    py::list found;
+    py::list names;
     auto bits = std::uint32_t(flags);
     for (const auto name : all) {
-        if (bits & 1) found.append(name);
+        if (bits & 1) names.append(name);
         bits >>= 1;
     }
-    return found;
+    return names;
 }
 
 // The members of vkops.gpu.adapters.adapter_limits.Limits that are neither memory nor features.
 py::dict limits(const Adapter& adapter)
 {
     const auto& core = adapter.properties().limits;
-    // Older versions of Vulkan do not tell the sizes; all devices can allocate 1 GiB at once.
+    // Vulkan 1.0 does not report this limit. All devices can allocate 1 GiB at once.
     auto allocation =
       adapter.properties<vk::PhysicalDeviceMaintenance3Properties>().maxMemoryAllocationSize;
     if (!allocation) allocation = 1 << 30;
@@ -81,60 +81,60 @@ py::dict limits(const Adapter& adapter)
 // For each heap: its bytes, and whether it is device-local.
 py::list memory_heaps(const Adapter& adapter)
 {
-    py::list found;
+    py::list heaps;
     for (std::uint32_t i = 0; i < adapter.memory.memoryHeapCount; ++i) {
         const auto& heap = adapter.memory.memoryHeaps[i];
         const bool device_local(heap.flags & vk::MemoryHeapFlagBits::eDeviceLocal);
-        found.append(py::make_tuple(heap.size, device_local));
+        heaps.append(py::make_tuple(heap.size, device_local));
     }
-    return found;
+    return heaps;
 }
 
 // For each type: the index of its heap, and the names of its properties.
 py::list memory_types(const Adapter& adapter)
 {
-    py::list found;
+    py::list types;
     for (std::uint32_t i = 0; i < adapter.memory.memoryTypeCount; ++i) {
         const auto& type = adapter.memory.memoryTypes[i];
-        found.append(py::make_tuple(
+        types.append(py::make_tuple(
           type.heapIndex,
           names(type.propertyFlags,
                 { "DEVICE_LOCAL", "HOST_VISIBLE", "HOST_COHERENT", "HOST_CACHED", "LAZILY_ALLOCATED",
                   "PROTECTED", "DEVICE_COHERENT", "DEVICE_UNCACHED", "RDMA_CAPABLE" })));
     }
-    return found;
+    return types;
 }
 
-// For each heap: the bytes that this process may have, and those that it has; None if it is not
-// known (VK_EXT_memory_budget).
+// For each heap, the bytes that this process may use and the bytes that it uses (VK_EXT_memory_budget); None if
+// the adapter does not report them.
 py::object memory_budget(const Adapter& adapter)
 {
     if (!adapter.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME)) return py::none();
     const auto chain = adapter.physical->getMemoryProperties2<vk::PhysicalDeviceMemoryProperties2,
       vk::PhysicalDeviceMemoryBudgetPropertiesEXT>();
     const auto& budget = chain.get<vk::PhysicalDeviceMemoryBudgetPropertiesEXT>();
-    py::list found;
+    py::list budgets;
     for (std::uint32_t i = 0; i < adapter.memory.memoryHeapCount; ++i)
-        found.append(py::make_tuple(budget.heapBudget[i], budget.heapUsage[i]));
-    return found;
+        budgets.append(py::make_tuple(budget.heapBudget[i], budget.heapUsage[i]));
+    return budgets;
 }
 
 std::string driver(const Adapter& adapter)
 {
-    const auto& found = adapter.properties<vk::PhysicalDeviceDriverProperties>();
-    return std::string(found.driverName.data()) + " " + found.driverInfo.data();
+    const auto& driver = adapter.properties<vk::PhysicalDeviceDriverProperties>();
+    return std::string(driver.driverName.data()) + " " + driver.driverInfo.data();
 }
 
 std::vector<std::pair<std::string, std::uint32_t>> layers()
 {
-    std::vector<std::pair<std::string, std::uint32_t>> found;
+    std::vector<std::pair<std::string, std::uint32_t>> layers;
     for (const auto& layer : vk::enumerateInstanceLayerProperties())
-        found.emplace_back(layer.layerName.data(), layer.specVersion);
-    return found;
+        layers.emplace_back(layer.layerName.data(), layer.specVersion);
+    return layers;
 }
 
-// The classes of what drivers report. All else keeps its class, such as what a signal handler raises while
-// the host waits.
+// The classes of errors that drivers report. Other exceptions keep their class, for example those that a signal
+// handler raises while the host waits.
 void define_errors(py::module_& module)
 {
     static PyObject *failed, *lost, *no_memory;
@@ -210,12 +210,12 @@ void define_adapters(py::module_& module)
       .def_property_readonly(
         "cooperative_matrices",
         [](const Adapter& self) {
-            py::list found;
+            py::list rows;
             for (const auto& [type, next, m, n, k, types, saturating, scope] :
                  self.cooperative_matrices())
-                found.append(
+                rows.append(
                   py::make_tuple(m, n, k, py::tuple(py::cast(types)), bool(saturating), scope));
-            return found;
+            return rows;
         })
       .def_property_readonly("memory_heaps", &memory_heaps)
       .def_property_readonly("memory_types", &memory_types)
@@ -254,10 +254,10 @@ void add(Uses& uses, const py::iterable& allocations, bool is_written)
     for (const auto each : allocations) uses.emplace_back(&Allocation::of(each), is_written);
 }
 
-// Submit work to a device after its number was noted in the memory that it uses; return the number, or
-// -1 if the device has no room for more. Waiting here would end a thread in the middle of C++, with
-// objects of Python, if Python exits meanwhile. Nothing of Python runs from the number on, so that no other
-// thread takes it.
+// Note the number of the next call in the memory that work uses, and submit the work; return the number, or
+// -1 if no submission is possible now. The caller waits then: if this function waited while Python exits, the
+// thread would end in the middle of C++ code that holds Python objects. No Python code runs between reading
+// the number and submitting, so no other thread can get the same number.
 template <class Submit>
 std::int64_t submit(const Device& device, const Uses& uses, const Submit& submitted)
 {
@@ -279,8 +279,8 @@ std::int64_t submit_all(const Device& device, const Work& work, const py::iterab
     return submit(device, uses, [&] { return device.queue->submit(work, name); });
 }
 
-// Submit work to the queue for transfers, after calls that it depends on; see `submit` and Queue::transfer. `reads` is the
-// memory of the host that it uses, `writes` what it writes.
+// Submit work to the queue for transfers, after the calls that it depends on; see `submit` and Queue::transfer.
+// `reads` is host memory that it reads, and `writes` is memory that it writes.
 std::int64_t transfer(const Device& device, const Operations& work, const std::vector<std::uint64_t>& after,
                       std::uint64_t reused, const py::iterable& reads, const py::iterable& writes, const std::string& name)
 {
@@ -290,8 +290,8 @@ std::int64_t transfer(const Device& device, const Operations& work, const std::v
     return submit(device, uses, [&] { return device.queue->transfer(work, after, reused, name); });
 }
 
-// Submit a plan on allocations, if each is one range of the same memory, and none is read and written;
-// return the number of the call, or 0.
+// Submit a plan on allocations; return the number of the call. Return 0, and submit nothing, unless each
+// allocation is one range, all are in the same memory, and none is both read and written.
 std::int64_t run(const Device& device, const std::vector<const Step*>& steps, const py::list& reads,
                   const py::list& writes, const std::string& name)
 {
@@ -316,7 +316,7 @@ std::int64_t run(const Device& device, const std::vector<const Step*>& steps, co
     return submit_all(device, operations, reads, writes, name);
 }
 
-// The twin of the class in vkops/shaders/slot.py: a descriptor of a call without its memory.
+// The counterpart of the class in vkops/shaders/slot.py: a descriptor of a call without its memory.
 struct Slot
 {
     const bool is_written;  // by the shader, or because it is a copy
@@ -338,7 +338,7 @@ struct Slot
     bool has_memory() const { return nbytes || view; }
 };
 
-// The twin of the class in vkops/gpu/run/shader_dispatch.py: a dispatch without its memory and values.
+// The counterpart of the class in vkops/gpu/run/shader_dispatch.py: a dispatch without its memory and values.
 struct PreparedCall
 {
     const std::shared_ptr<Pipeline> pipeline;
@@ -348,8 +348,10 @@ struct PreparedCall
       : pipeline(std::move(pipeline_)), slots(slots_.begin(), slots_.end())
     {
     }
-    // `name` is that of the shader: pipelines are shared. `given` are buffers, images, samplers and bytes; `counts` are three numbers, or (buffer, first byte, 12). If `exact`,
-    // a buffer of the device covers each binding alone: the validation layer finds accesses beyond it.
+    // `name` is the name of the shader, because shaders share pipelines. `given` are buffers, images,
+    // samplers and bytes; `counts` are three numbers, or (buffer, first byte, 12). If `exact`, each binding
+    // gets a buffer of its own that ends where the binding ends, so that the validation layer finds accesses
+    // beyond it.
     std::shared_ptr<Operation> bind(const Device& device, const py::sequence& given,
                                     const py::tuple& counts, const py::bytes& push, bool exact,
                                     const std::string& name) const
@@ -379,46 +381,46 @@ struct PreparedCall
 
   private:
     // Let a descriptor refer to a buffer, an image, a sampler or bytes; see `bind` for `exact`.
-    static void refer(Descriptor& made, const Slot& slot, py::handle given, const Device* exact)
+    static void refer(Descriptor& descriptor, const Slot& slot, py::handle given, const Device* exact)
     {
         if (slot.view) {
             const auto image = given.attr("native").cast<std::shared_ptr<Image>>();
             const auto& sampler = slot.sampler;
-            made.image = { sampler ? sampler->sampler : vk::Sampler(), image->view(*slot.view), GENERAL };
-            made.owners = { image, sampler };
-            made.key = { image->serial, (std::uint64_t)VkImageView(made.image.imageView),
-                         sampler ? sampler->serial : 0 };
+            descriptor.image = { sampler ? sampler->sampler : vk::Sampler(), image->view(*slot.view), GENERAL };
+            descriptor.owners = { image, sampler };
+            descriptor.key = { image->serial, (std::uint64_t)VkImageView(descriptor.image.imageView),
+                               sampler ? sampler->serial : 0 };
         } else if (slot.nbytes) {
             auto [memory, offset] = find(given, slot.start);
             if (exact) try {
                 memory = std::make_shared<Memory>(*exact, memory, offset, slot.nbytes);
                 offset = 0;
-            } catch (const std::exception&) {  // the driver allows none there
+            } catch (const std::exception&) {  // the driver does not allow a buffer at this offset
             }
-            made.refer(memory, offset, slot.nbytes);
+            descriptor.refer(memory, offset, slot.nbytes);
             if (slot.format) {
                 const auto view = memory->texels(offset, slot.nbytes, slot.format);
-                made.texels = view->view;
-                made.owners[1] = view;
-                made.key = { view->serial };
+                descriptor.texels = view->view;
+                descriptor.owners[1] = view;
+                descriptor.key = { view->serial };
             }
         } else if (py::isinstance<Sampler>(given)) {
             const auto sampler = given.cast<std::shared_ptr<Sampler>>();
-            made.image.sampler = sampler->sampler;
-            made.owners = { sampler };
-            made.key = { sampler->serial };
+            descriptor.image.sampler = sampler->sampler;
+            descriptor.owners = { sampler };
+            descriptor.key = { sampler->serial };
         } else {
-            made.bytes = given.cast<std::string>();
+            descriptor.bytes = given.cast<std::string>();
         }
     }
     static Allocation& allocation(py::handle buffer)
     {
         static const auto name = PyUnicode_InternFromString("allocation");
-        const auto found = py::reinterpret_steal<py::object>(PyObject_GetAttr(buffer.ptr(), name));
-        if (!found) throw py::error_already_set();
-        return Allocation::of(found);  // which the buffer keeps
+        const auto allocation = py::reinterpret_steal<py::object>(PyObject_GetAttr(buffer.ptr(), name));
+        if (!allocation) throw py::error_already_set();
+        return Allocation::of(allocation);  // which the buffer keeps
     }
-    // The memory in which the bytes of a buffer from `start` on are, and the first one there.
+    // The memory that contains byte `start` of a buffer, and the offset of this byte in the memory.
     static std::pair<std::shared_ptr<Memory>, std::uint64_t> find(py::handle buffer, std::uint64_t start)
     {
         const auto& own = allocation(buffer);
@@ -429,16 +431,16 @@ struct PreparedCall
     }
 };
 
-// The class of `Addressed`.
-template <class Made>
+// Define the Python class of an instance of `Addressed`.
+template <class Source>
 void define_addressed(py::module_& module, const char* name)
 {
-    using Word = std::decay_t<decltype(Made::unit)>;
-    using Words = typename Made::template Array<Word>;
-    using Numbers = typename Made::template Array<std::int64_t>;
-    ExclusiveClass<Made, std::shared_ptr<Made>>(module, name)
-      .def(py::init([](Words words, Numbers places, Numbers bases, Word unit) {
-               return std::shared_ptr<Made>(new Made{ words, places, bases, unit });
+    using Word = std::decay_t<decltype(Source::unit)>;
+    using Words = typename Source::template Array<Word>;
+    using Integers = typename Source::template Array<std::int64_t>;
+    ExclusiveClass<Source, std::shared_ptr<Source>>(module, name)
+      .def(py::init([](Words words, Integers places, Integers bases, Word unit) {
+               return std::shared_ptr<Source>(new Source{ words, places, bases, unit });
            }));
 }
 
@@ -449,32 +451,32 @@ std::uint64_t number_of(Handle handle)
     return (std::uint64_t)static_cast<typename Handle::NativeType>(handle);
 }
 
-// The classes that use those of Kompute's module, which must be imported before.
+// Define the classes that depend on classes of Kompute's module, which must be imported first.
 void define_operations(py::module_ module)
 {
     Py_AtExit([] { for (const auto queue : Queue::all()) queue->finish(); });
     py::array_t<std::uint8_t>(0);  // pybind11 imports NumPy's functions at first use: now, not at exit
-    using Made = std::shared_ptr<Device>;
-    // Python frees a device when the work may still run.
+    using SharedDevice = std::shared_ptr<Device>;
+    // Python may free a device while its work runs.
     const auto drained = py::custom_type_setup([](PyHeapTypeObject* heap_type) {
         static const auto dealloc = heap_type->ht_type.tp_base->tp_dealloc;
         heap_type->ht_type.tp_dealloc = [](PyObject* self) {
             PyObject_ClearWeakRefs(self);  // other threads run meanwhile
             const Exclusive exclusive;
             auto held = reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder();
-            if (held.holder_constructed()) held.holder<Made>()->queue->drain();
+            if (held.holder_constructed()) held.holder<SharedDevice>()->queue->drain();
             dealloc(self);
         };
     });
-    ExclusiveClass<Device, Made>(module, "Device", drained)
+    ExclusiveClass<Device, SharedDevice>(module, "Device", drained)
       .def(py::init([](std::shared_ptr<Adapter> adapter, std::uint32_t validated,
                        std::size_t max_submissions,
                        std::size_t max_open, std::uint32_t max_allocations,
                        const std::string& cached, bool transfers) {
-               const auto made =
+               const auto device =
                  std::make_shared<Device>(adapter, validated, max_allocations, cached, transfers);
-               made->queue = std::make_shared<Queue>(*made, max_submissions, max_open);
-               return made;
+               device->queue = std::make_shared<Queue>(*device, max_submissions, max_open);
+               return device;
            }))
       .def("pipeline_cache",
            [](const Device& self, const std::string& other) {
@@ -491,36 +493,36 @@ void define_operations(py::module_ module)
             return py::make_tuple(number_of(*self.adapter->instance), number_of(*self.adapter->physical),
                                   number_of(*self.device), number_of(self.handle), self.family);
         })
-      .def("lend", [](const Made& self) { self->queue->lend(); })
-      .def("take_back", [](const Made& self) { self->queue->take_back(); })
+      .def("lend", [](const SharedDevice& self) { self->queue->lend(); })
+      .def("take_back", [](const SharedDevice& self) { self->queue->take_back(); })
       .def_readonly("timestamp_period", &Device::timestamp_period)
       .def_property_readonly("features", [](const Device& self) { return self.features.names(); })
       .def_property_readonly("pitch_alignment", &LinearImage::pitch_alignment)
       .def_property(
-        "measures", [](const Made& self) { return self->queue->measures(); },
-        [](const Made& self, int what) { self->queue->measure(what); })
+        "measures", [](const SharedDevice& self) { return self->queue->measures(); },
+        [](const SharedDevice& self, int what) { self->queue->measure(what); })
       .def_property(
-        "patience", [](const Made& self) { return self->queue->patience; },
-        [](const Made& self, std::uint64_t patience) { self->queue->patience = patience; })
-      .def_property_readonly("submitted", [](const Made& self) { return self->queue->submitted(); })
-      .def_property_readonly("completed", [](const Made& self) { return self->queue->completed(); })
-      .def_property_readonly("pending", [](const Made& self) { return self->queue->pending(); })
+        "patience", [](const SharedDevice& self) { return self->queue->patience; },
+        [](const SharedDevice& self, std::uint64_t patience) { self->queue->patience = patience; })
+      .def_property_readonly("submitted", [](const SharedDevice& self) { return self->queue->submitted(); })
+      .def_property_readonly("completed", [](const SharedDevice& self) { return self->queue->completed(); })
+      .def_property_readonly("pending", [](const SharedDevice& self) { return self->queue->pending(); })
       .def("submit", &submit_all<std::shared_ptr<Commands>>)
       .def("submit", &submit_all<Operations>)
       .def("submit", &submit_all<Meeting>)
       .def("run", &run)
       .def("transfer", &transfer)
-      .def_property_readonly("transfers", [](const Made& self) { return self->queue->transfers(); })
-      .def("wait_for", [](const Made& self, std::uint64_t number) { self->queue->wait_for(number); })
+      .def_property_readonly("transfers", [](const SharedDevice& self) { return self->queue->transfers(); })
+      .def("wait_for", [](const SharedDevice& self, std::uint64_t number) { self->queue->wait_for(number); })
       .def("image_limits", &Image::limits)
       .def("format_features", [](const Device& self, std::uint32_t format) {  // of images and buffers
-          const auto found = self.adapter->physical->getFormatProperties(vk::Format(format));
-          return std::pair(VkFlags(found.optimalTilingFeatures), VkFlags(found.bufferFeatures));
+          const auto properties = self.adapter->physical->getFormatProperties(vk::Format(format));
+          return std::pair(VkFlags(properties.optimalTilingFeatures), VkFlags(properties.bufferFeatures));
       })
-      .def("make_room", [](const Made& self) { self->queue->make_room(); })
-      .def("wait", [](const Made& self, std::uint64_t number) { self->queue->wait(number); })
-      .def("take_nanoseconds", [](const Made& self) { return self->queue->take_nanoseconds(); })
-      .def("take_measured", [](const Made& self) { return self->queue->take_measured(); })
+      .def("make_room", [](const SharedDevice& self) { self->queue->make_room(); })
+      .def("wait", [](const SharedDevice& self, std::uint64_t number) { self->queue->wait(number); })
+      .def("take_nanoseconds", [](const SharedDevice& self) { return self->queue->take_nanoseconds(); })
+      .def("take_measured", [](const SharedDevice& self) { return self->queue->take_measured(); })
       .def_property_readonly("calibrated", &Device::calibrated);
     ExclusiveClass<Memory, std::shared_ptr<Memory>>(module, "Memory")
       .def(py::init<const Device&, vk::DeviceSize, const std::string&>())
@@ -545,10 +547,10 @@ void define_operations(py::module_ module)
       .def_readonly("allocated", &SharedMemory::allocated)
       .def("descriptor", &SharedMemory::descriptor);
     ExclusiveClass<SharedSemaphore, std::shared_ptr<SharedSemaphore>>(module, "SharedSemaphore")
-      .def(py::init([](const Made& device) {
-          const auto made = std::make_shared<SharedSemaphore>(*device);
+      .def(py::init([](const SharedDevice& device) {
+          const auto semaphore = std::make_shared<SharedSemaphore>(*device);
           device->queue->end_transfers();
-          return made;
+          return semaphore;
       }))
       .def_readonly("value", &SharedSemaphore::value)
       .def("descriptor", &SharedSemaphore::descriptor);
@@ -602,7 +604,7 @@ void define_operations(py::module_ module)
     });
     define(module, "OpFillRegions", &fill_regions);
     ExclusiveClass<Pipeline, std::shared_ptr<Pipeline>>(module, "Pipeline")
-      .def(py::init([](const Made& device, const py::bytes& spirv, std::string entry,
+      .def(py::init([](const SharedDevice& device, const py::bytes& spirv, std::string entry,
                        Bindings bindings, std::uint32_t push_nbytes, bool robust) {
                const std::string code(spirv);
                const auto next = robust ? device->features.robust_pipeline() : nullptr;
@@ -631,10 +633,10 @@ void define_operations(py::module_ module)
       .def("bind", &PreparedCall::bind)
       .def("run", &PreparedCall::run);
     ExclusiveClass<Commands, std::shared_ptr<Commands>>(module, "Commands")
-      .def(py::init([](const Made& device, Operations operations) {
-               auto made = std::make_shared<Commands>(*device);
-               made->record(operations, {});
-               return made;
+      .def(py::init([](const SharedDevice& device, Operations operations) {
+               auto commands = std::make_shared<Commands>(*device);
+               commands->record(operations, {});
+               return commands;
            }),
            py::keep_alive<1, 2>());  // they refer to the device
 }
@@ -647,8 +649,8 @@ PYBIND11_MODULE(vkops_native, module, py::mod_gil_not_used())
     module.attr("interface") = 21;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     define_pools(module);
-    // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported
-    // by this function, when a device is opened.
+    // Kompute's module imports NumPy, which takes longer than listing the adapters. Therefore it is imported
+    // by this function when a device is opened.
     define(module, "load_kompute", [] {
         const auto kp = py::module_::import("kp");
         const auto module = py::module_::import("vkops_native");

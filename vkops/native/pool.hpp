@@ -1,4 +1,4 @@
-// Ranges of device memory: those that are free, and those that objects of Python own.
+// Ranges of device memory: free ranges, and ranges that Python objects own.
 #pragma once
 
 #include "adapters.hpp"
@@ -6,8 +6,8 @@
 
 #include <structmember.h>
 
-// The free ranges of memory; neighbours are always joined. Each has the number of the last submission
-// that uses it.
+// The free ranges of a heap. Adjacent ranges are always merged. Each range has the number of the last
+// submission that uses it.
 class FreeList
 {
   public:
@@ -16,8 +16,8 @@ class FreeList
 
     explicit FreeList(std::uint64_t size_) : size(size_) { give(0, size, 0); }
 
-    // Take the smallest range that fits, or the beginning of it; return its start, or `size` if none
-    // fits. `used` becomes the number of the range if that is later.
+    // Take `nbytes` from the beginning of the smallest range that is large enough. Return the start, or
+    // `size` if no range is large enough. `used` is set to the number of the range if that number is larger.
     std::uint64_t take(std::uint64_t nbytes, std::uint64_t& used)
     {
         const auto smallest = by_size_.lower_bound({ nbytes, 0 });
@@ -28,7 +28,7 @@ class FreeList
         used = std::max(used, number);
         return start;
     }
-    // Give no range any more, if all are free; return whether they are.
+    // If all memory is free, stop giving ranges. Return whether all memory is free.
     bool close_if_empty()
     {
         if (free != size) return false;
@@ -68,8 +68,9 @@ class FreeList
     }
 };
 
-// The memory of one owner. Its ranges are free again as soon as Python frees this object: a finalizer in
-// Python would lose an interrupt. Not a class of pybind11, whose objects take longer to make and to read.
+// The memory of one owner. Its ranges become free when Python frees this object. A finalizer in Python is no
+// alternative: an interrupt (KeyboardInterrupt) in it would be lost. This is not a class of pybind11, because
+// objects of pybind11 take longer to create and to read.
 struct Allocation
 {
     PyObject_HEAD
@@ -84,7 +85,7 @@ struct Allocation
         if (!Py_IS_TYPE(object.ptr(), &type)) throw py::type_error("must be an Allocation");
         return *reinterpret_cast<Allocation*>(object.ptr());
     }
-    // The number of a call that uses it, or writes it as well.
+    // Note the number of a call that uses it, and whether the call writes it.
     void note(std::uint64_t number, bool is_written)
     {
         used = number;
@@ -97,19 +98,19 @@ struct Allocation
         return PyTuple_GET_ITEM(PyTuple_GET_ITEM(extents, range), 0);
     }
 
-    // Allocate bytes, in ranges of `most` bytes and a rest, of the first memories that have room: their
-    // attribute `ranges` is a FreeList. `extent` makes an extent of a tuple. If none has room for one
-    // of the ranges, return its size.
+    // Allocate bytes in ranges of `most` bytes and a smaller last one. Each range is taken from the first of
+    // the `memories` with room; their attribute `ranges` is a FreeList. `extent` converts a tuple to an
+    // Extent. If no memory has room for a range, return the size of that range.
     static py::object allocate(const py::object& extent, const py::list& memories,
                                std::uint64_t nbytes, std::uint64_t most)
     {
-        const auto made = py::reinterpret_steal<py::object>(type.tp_alloc(&type, 0));
-        if (!made) throw py::error_already_set();
-        auto& self = *reinterpret_cast<Allocation*>(made.ptr());
+        const auto object = py::reinterpret_steal<py::object>(type.tp_alloc(&type, 0));
+        if (!object) throw py::error_already_set();
+        auto& self = *reinterpret_cast<Allocation*>(object.ptr());
         new (&self.ranges) decltype(ranges);
         py::tuple extents((nbytes + most - 1) / most);
-        self.ranges.reserve(extents.size());  // a range that was taken cannot be lost
-        const py::tuple all(memories);  // others may change the list meanwhile
+        self.ranges.reserve(extents.size());  // push_back cannot fail later, and lose a range that was taken
+        const py::tuple all(memories);  // a copy: other threads may change the list
         for (std::size_t i = 0; i < extents.size(); ++i) {
             const auto size = std::min(nbytes - i * most, most);
             const auto has_room = [&](py::handle memory) {
@@ -124,7 +125,7 @@ struct Allocation
         }
         self.written = self.used;
         self.extents = extents.release().ptr();
-        return made;
+        return object;
     }
     static void define()
     {
@@ -149,7 +150,7 @@ struct Allocation
             try {
                 const Exclusive exclusive;
                 for (const auto& [list, start, size] : self.ranges) list->give(start, size, self.used);
-            } catch (const std::bad_alloc&) {  // nobody can allocate the range again
+            } catch (const std::bad_alloc&) {  // the range stays taken: a destructor cannot report this
             }
             self.ranges.~vector();
             Py_XDECREF(self.extents);

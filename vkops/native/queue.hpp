@@ -16,16 +16,17 @@ inline std::int64_t now()
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 
-// The queue of a device. Calls of `submit` are numbered from 1. While the device is busy, what they
-// submit is recorded in open commands, which are submitted together when somebody asks for the
-// results, or by a thread when the device has nothing to do.
+// The queue of a device. Calls of `submit` are numbered from 1. While the device is busy, their operations
+// are recorded in an open command buffer. It is submitted when a caller waits for results, or by a thread of
+// the queue when the device becomes idle.
 //
-// All functions but `watch` are Exclusive. `mutex_` protects what the thread uses, too. No object of Python is
-// made or freed while it is held, which can run any code.
+// All functions but `watch` are Exclusive. `mutex_` guards the members that `watch` uses in its thread. No
+// Python object is created or freed while it is held, because that can run any code.
 class Queue
 {
   public:
-    // Nanoseconds that `finish` waits. What then still runs is kept for ever, with its device.
+    // Nanoseconds that `finish` waits. Commands that still run then are never freed, and neither is their
+    // device.
     std::uint64_t patience = 10'000'000'000;
 
     Queue(const Device& owner, std::size_t limit, std::size_t max_open)
@@ -47,14 +48,14 @@ class Queue
         all().erase(this);
         finish();
     }
-    // All queues. Those that daemon threads use are still there when Python has ended.
+    // All queues. Queues that daemon threads use still exist when Python has ended.
     static std::set<Queue*>& all()
     {
         static auto& queues = *new std::set<Queue*>;
         return queues;
     }
-    // Wait for what runs, without Python's lock, before the destructor does with it: while Python
-    // exits, taking the lock again ends this thread, which a destructor does not allow.
+    // Wait for running commands without Python's lock. The destructor waits with the lock: while Python exits,
+    // taking the lock again ends this thread, which a destructor does not allow.
     void drain()
     {
         if (process_.forked()) return;
@@ -69,10 +70,10 @@ class Queue
         for (const auto& each : last)
             if (without_lock([&] { return await(*each, patience); }) == vk::Result::eTimeout) patience = 0;
     }
-    // Submit what is open, end the thread, and wait for what runs.
+    // Submit the open commands, end the thread, and wait for running commands.
     void finish()
     {
-        if (process_.forked()) {  // where the thread does not exist
+        if (process_.forked()) {  // the thread does not exist in this process, and must not be joined
             new std::thread(std::move(thread_));
             return;
         }
@@ -90,25 +91,25 @@ class Queue
     }
 
     std::uint64_t submitted() const { return submitted_; }
-    // The number of the last call whose work is known to be done.
+    // The number of the last call whose work is known to be completed.
     std::uint64_t completed()
     {
         submit_open();
         retire();
         return done();
     }
-    // The names of calls whose work is not known to be done.
+    // The names of calls whose work is not known to be completed.
     std::vector<std::string> pending() const
     {
-        std::vector<std::string> found;
+        std::vector<std::string> names;
         const std::lock_guard lock(mutex_);
         for (const auto running : { &transferring_, &running_ })
             for (const auto& each : *running)
-                found.insert(found.end(), each.names.begin(), each.names.end());
-        found.insert(found.end(), names_.begin(), names_.end());
-        return found;
+                names.insert(names.end(), each.names.begin(), each.names.end());
+        names.insert(names.end(), names_.begin(), names_.end());
+        return names;
     }
-    // What the device measures of what is submitted from now on: nothing, all of it, or each operation.
+    // What the device measures from the next submission on: nothing, the total time, or each operation.
     enum Measures { NOTHING, TOTAL, EACH };
     int measures() const { return measures_; }
     void measure(int what)
@@ -117,8 +118,8 @@ class Queue
         measures_ = what;
     }
 
-    // Lend Vulkan's queue to the calling thread, which may submit to it as long as it has it: what
-    // vkops was given before is submitted, and what others give it meanwhile waits for the end.
+    // Lend the VkQueue to the calling thread, which may submit to it until `take_back`. The open commands are
+    // submitted first. Submissions of other threads wait for `take_back`.
     void lend()
     {
         await_return();
@@ -134,24 +135,24 @@ class Queue
         wake_.notify_all();
     }
 
-    // Drop what the device has done; this may free objects of Python, which can run any code.
+    // Drop completed submissions. This may free Python objects, which can run any code.
     void retire()
     {
         std::vector<Running> done;
         std::unique_lock lock(mutex_);
         check();
         while (!running_.empty()) {
-            const auto found = status(running_.front().fence);
-            check(found, "vkGetFenceStatus");
-            if (found != vk::Result::eSuccess) break;
+            const auto result = status(running_.front().fence);
+            check(result, "vkGetFenceStatus");
+            if (result != vk::Result::eSuccess) break;
             completed_ = running_.front().last;
             done.push_back(std::move(running_.front()));
             running_.pop_front();
         }
         while (!transferring_.empty()) {
-            const auto found = status(transferring_.front().fence);
-            check(found, "vkGetFenceStatus");
-            if (found != vk::Result::eSuccess) break;
+            const auto result = status(transferring_.front().fence);
+            check(result, "vkGetFenceStatus");
+            if (result != vk::Result::eSuccess) break;
             transferred_.insert(transferring_.front().last);
             done.push_back(std::move(transferring_.front()));
             transferring_.pop_front();
@@ -173,13 +174,13 @@ class Queue
             (each.commands->transfers() ? spare_transfers_ : spare_).push_back(each.commands);
         }
     }
-    // Whether the device has all the submissions that it can have at a time, or the queue is lent.
+    // Whether the maximum number of submissions is running, or the queue is lent.
     bool is_full() const
     {
         const std::lock_guard lock(mutex_);
         return running_.size() + transferring_.size() >= limit_ || lent_ != std::thread::id();
     }
-    // Wait until it can have one more.
+    // Wait until another submission is possible.
     void make_room()
     {
         await_return();
@@ -190,7 +191,7 @@ class Queue
         lock.unlock();
         wait(first);
     }
-    // Submit operations once, now or with others, and return the number of the call.
+    // Submit operations once, immediately or together with later ones; return the number of the call.
     std::uint64_t submit(const Operations& operations, const std::string& name)
     {
         const std::lock_guard lock(mutex_);
@@ -216,7 +217,7 @@ class Queue
         start({ chosen, unused_fence(), submitted_ + 1, { name }, false, 0 });
         return ++submitted_;
     }
-    // Submit what is open, and then a meeting alone.
+    // Submit the open commands, and then a meeting as a submission of its own.
     std::uint64_t submit(const Meeting& meeting, const std::string& name)
     {
         const std::lock_guard lock(mutex_);
@@ -232,23 +233,24 @@ class Queue
         meeting_ = nullptr;
         return submitted_;
     }
-    // Use no queue for transfers any more: nothing orders these and what others submit.
+    // Stop using the queue for transfers: transfers would not be ordered with submissions of other code.
     void end_transfers()
     {
         is_shared_ = true;
         wait(last_transfer_);
     }
-    // Whether there is a queue for transfers, which what measures cannot see.
+    // Whether the queue for transfers is used. It is not while the device measures, which excludes that queue.
     bool transfers() const { return timelines_[0] && !is_shared_ && measures_ == NOTHING; }
-    // Submit a transfer to the queue for them. It begins when the calls `all_before` have ended, and all
-    // up to `reused`, the number of a range of memory, in which those of several others can be joined.
-    // What is submitted to the other queue later begins when it has ended.
+    // Submit a transfer to its queue. It begins when the calls `all_before`, and all calls up to `reused`, have
+    // ended: `reused` is the last call that used the range of memory, which may be several merged ranges. Later
+    // submissions to the queue of dispatches begin when the transfer has ended.
     std::uint64_t transfer(const Operations& operations, const std::vector<std::uint64_t>& all_before,
                            std::uint64_t reused, const std::string& name)
     {
         const std::lock_guard lock(mutex_);
         check();
-        std::uint64_t after = reused > completed_ ? reused : 0;  // the last of them in the other queue: in this one, it comes after all
+        // The last of these calls in the queue of dispatches. In its own queue, the transfer is last anyway.
+        std::uint64_t after = reused > completed_ ? reused : 0;
         for (const auto number : all_before) {
             const bool is_transfer = transferred_.count(number) ||
               std::any_of(transferring_.begin(), transferring_.end(),
@@ -256,9 +258,9 @@ class Queue
             if (!is_transfer && number > completed_) after = std::max(after, number);
         }
         if (open_ && after > flushed_) flush();
-        const auto found = std::find_if(running_.begin(), running_.end(),
-                                        [&](const auto& each) { return each.last >= after; });
-        const auto before = found == running_.end() && !running_.empty() ? std::prev(found) : found;
+        const auto running = std::find_if(running_.begin(), running_.end(),
+                                          [&](const auto& each) { return each.last >= after; });
+        const auto before = running == running_.end() && !running_.empty() ? std::prev(running) : running;
         auto commands = spare_transfers_.empty() ? std::make_shared<Commands>(owner_, true)
                                                  : spare_transfers_.back();
         const auto fence = unused_fence();
@@ -268,7 +270,7 @@ class Queue
               before == running_.end() || !after ? 0 : before->last);
         return last_transfer_ = ++submitted_;
     }
-    // Wait for a transfer alone, or for a call of another kind and all before it.
+    // Wait for a transfer only; or, for any other call, for it and all calls before it.
     void wait_for(std::uint64_t number)
     {
         for (;;) {
@@ -281,8 +283,8 @@ class Queue
             await_fence(fence);
         }
     }
-    // Wait for a call, and all before it. A signal handler of Python may end the wait by an exception;
-    // the work goes on.
+    // Wait for a call and all calls before it. An exception in a Python signal handler ends the wait, but not
+    // the work.
     void wait(std::uint64_t number)
     {
         number = std::min(number, submitted_);
@@ -293,17 +295,17 @@ class Queue
             await_fence(fence_of(number));
         }
     }
-    // The time that the device took for all that was submitted while it measured, since the last
-    // call; nothing if it cannot measure.
+    // The device time of all submissions that were measured since the last call of this function; empty if the
+    // device cannot measure.
     std::optional<double> take_nanoseconds()
     {
         wait(submitted_);
-        const auto found = std::exchange(nanoseconds_, 0.0);
-        return owner_.timestamp_period > 0 ? std::optional<double>(found) : std::nullopt;
+        const auto nanoseconds = std::exchange(nanoseconds_, 0.0);
+        return owner_.timestamp_period > 0 ? std::optional<double>(nanoseconds) : std::nullopt;
     }
-    // A submission that was measured: when, the number of its last call, and its operations.
+    // A submission that was measured: its time, the number of its last call, and its operations.
     using Measured = std::tuple<std::int64_t, std::uint64_t, std::vector<Timing>>;
-    // All that were since the last call, and have ended.
+    // The measured submissions that have ended since the last call of this function.
     std::vector<Measured> take_measured()
     {
         completed();
@@ -312,7 +314,7 @@ class Queue
 
   private:
     static constexpr auto ONCE = vk::CommandBufferUsageFlagBits::eOneTimeSubmit;
-    static constexpr std::uint64_t SLICE = 50'000'000;  // nanoseconds between looks for signals
+    static constexpr std::uint64_t SLICE = 50'000'000;  // nanoseconds between checks for signals of Python
     using Fence = std::shared_ptr<vk::Fence>;
     struct Running
     {
@@ -328,28 +330,29 @@ class Queue
     Process process_;
     mutable std::mutex mutex_;
     std::condition_variable wake_;
-    std::thread thread_;  // which submits what is open, while it runs
-    std::thread::id lent_;  // the thread that has Vulkan's queue, if one does
+    std::thread thread_;  // runs `watch`
+    std::thread::id lent_;  // the thread that the VkQueue is lent to; none by default
     bool ends_ = false, stuck_ = false;
     int measures_ = NOTHING;
-    std::shared_ptr<Commands> open_;   // which have operations, and are not submitted
-    std::vector<std::string> names_;   // of the calls that are recorded in them
+    std::shared_ptr<Commands> open_;   // recorded, but not submitted; null if there are none
+    std::vector<std::string> names_;   // the names of the calls in `open_`
     std::deque<Running> running_, transferring_;  // in the queue of dispatches, and in that of transfers
     std::vector<std::shared_ptr<Commands>> spare_, spare_transfers_;
-    std::array<std::shared_ptr<vk::Semaphore>, 2> timelines_;  // of both: the numbers of their last calls
-    std::uint64_t flushed_ = 0, last_transfer_ = 0;  // the last calls that were submitted to each
-    std::set<std::uint64_t> transferred_;  // transfers that have ended, after calls that have not
-    bool is_shared_ = false;  // others submit to the queue of dispatches, or wait for it
-    const Meeting* meeting_ = nullptr;  // what the next submission is
-    std::vector<Fence> fences_;  // that have been signalled, or are new
+    // A timeline semaphore of each queue; its value is the number of the last call that has ended.
+    std::array<std::shared_ptr<vk::Semaphore>, 2> timelines_;
+    std::uint64_t flushed_ = 0, last_transfer_ = 0;  // the last call submitted to each queue
+    std::set<std::uint64_t> transferred_;  // completed transfers with numbers above a call that still runs
+    bool is_shared_ = false;  // other code submits to the queue of dispatches, or waits for it
+    const Meeting* meeting_ = nullptr;  // the meeting of the next submission, if it is one
+    std::vector<Fence> fences_;  // signalled or new; a fence with one owner can be reused
     std::uint64_t submitted_ = 0, completed_ = 0;
     double nanoseconds_ = 0;
     std::vector<Measured> measured_;
-    std::string lost_;  // why nothing is known of the work any more
+    std::string lost_;  // why the device is lost; empty if it is not
     std::vector<std::shared_ptr<Commands>> dropped_;  // commands that could not be submitted
 
-    // Throw the failure of a command of Vulkan. If the device is lost, each call throws that again:
-    // drivers may report success for fences of a lost device.
+    // Throw an exception for the failure of a Vulkan command. Once the device is lost, every call throws again,
+    // because drivers may report success for fences of a lost device.
     void check(vk::Result result = vk::Result::eSuccess, const char* command = "")
     {
         if (lost_.empty() && result == vk::Result::eErrorDeviceLost)
@@ -357,7 +360,7 @@ class Queue
         if (!lost_.empty()) throw Lost(lost_);
         if (int(result) < 0) fail(result, command);
     }
-    // Wait until no other thread has Vulkan's queue.
+    // Wait until the VkQueue is not lent to another thread.
     void await_return()
     {
         for (std::unique_lock lock(mutex_); lent_ != std::thread::id();) {
@@ -377,13 +380,14 @@ class Queue
     {
         return owner_.device->waitForFences(1, &fence, VK_TRUE, nanoseconds);  // no throw
     }
-    // Whether work has ended. The validation layer reads what shaders print after it has shown the
-    // fence as signalled, and drops it if the commands are reset before: waiting for the queue ends that.
+    // The status of a fence. The validation layer reads the output of printing shaders only after it reports
+    // the fence as signalled, and loses the output if the commands are reset first. vkQueueWaitIdle waits
+    // until it has read the output.
     vk::Result status(const Fence& fence) const
     {
-        const auto found = static_cast<vk::Result>(vkGetFenceStatus(*owner_.device, *fence));
-        if (found != vk::Result::eSuccess || !owner_.validated) return found;
-        if (lent_ != std::thread::id()) return found;  // waiting for it needs the queue, too
+        const auto result = static_cast<vk::Result>(vkGetFenceStatus(*owner_.device, *fence));
+        if (result != vk::Result::eSuccess || !owner_.validated) return result;
+        if (lent_ != std::thread::id()) return result;  // vkQueueWaitIdle may not be called: the queue is lent
         return static_cast<vk::Result>(vkQueueWaitIdle(owner_.handle));
     }
     Fence fence_of(std::uint64_t number) const
@@ -403,16 +407,16 @@ class Queue
         check();
         if (open_) flush();
     }
-    // Whether the device has nothing to do.
+    // Whether the device is idle.
     bool is_dry()
     {
         if (running_.empty()) return true;
-        const auto found = status(running_.back().fence);
-        check(found, "vkGetFenceStatus");
-        return found == vk::Result::eSuccess;
+        const auto result = status(running_.back().fence);
+        check(result, "vkGetFenceStatus");
+        return result == vk::Result::eSuccess;
     }
-    // Record operations of a call in the open commands; if there are none, in others, which are open
-    // then. Commands that cannot be recorded or submitted are destroyed.
+    // Record the operations of a call in the open commands, or open new ones. Commands that cannot be
+    // recorded or submitted are destroyed.
     void record(const Operations& operations, std::uint64_t call)
     {
         auto commands = open_;
@@ -425,7 +429,8 @@ class Queue
         commands->add(operations, call);
         open_ = commands;
     }
-    // Submit what is open. If that fails, the operations stay open, but for the last call with so many.
+    // Submit the open commands. If that fails, their operations are recorded again in new open commands,
+    // except for the last call, which has `last` operations and fails.
     void flush(std::size_t last = 0)
     {
         try {
@@ -456,16 +461,17 @@ class Queue
         try {
             record(kept, 0);
             open_->calls = { commands->calls.begin(), commands->calls.end() - last };
-        } catch (const std::exception& error) {  // calls that have returned are lost
+        } catch (const std::exception& error) {  // work of earlier calls, which have returned, is lost
             lost_ = error.what();
         }
     }
-    // `after` is a call in the queue of dispatches that a transfer comes after; 0 for none.
-    void start(Running made, bool transfers = false, std::uint64_t after = 0)
+    // Submit commands to a queue. `after` is a call in the queue of dispatches that a transfer waits for; 0
+    // for none.
+    void start(Running submission, bool transfers = false, std::uint64_t after = 0)
     {
-        vk::SubmitInfo info(0, nullptr, nullptr, 1, &made.commands->buffer);
+        vk::SubmitInfo info(0, nullptr, nullptr, 1, &submission.commands->buffer);
         if (!transfers && !transferring_.empty()) after = transferring_.back().last;
-        // Of its own queues, and of a meeting.
+        // The semaphore of the other queue, and the semaphore of a meeting.
         std::array<vk::Semaphore, 2> awaited, signalled;
         std::array<std::uint64_t, 2> awaited_values{}, signalled_values{};
         const std::array<vk::PipelineStageFlags, 2> stages{ vk::PipelineStageFlagBits::eAllCommands,
@@ -478,28 +484,29 @@ class Queue
             signalled[signals] = semaphore, signalled_values[signals++] = value;
         };
         if (timelines_[0] && after) wait(*timelines_[!transfers], after);
-        if (timelines_[0]) signal(*timelines_[transfers], made.last);
+        if (timelines_[0]) signal(*timelines_[transfers], submission.last);
         const auto shared = meeting_ ? meeting_->semaphore.get() : nullptr;
         if (shared && meeting_->awaited) wait(shared->semaphore, meeting_->awaited);
         if (shared && !meeting_->awaited) signal(shared->semaphore, shared->value + 1);
         const vk::TimelineSemaphoreSubmitInfo values(waits, awaited_values.data(), signals, signalled_values.data());
         if (waits || signals) {
-            info = { waits, awaited.data(), stages.data(), 1, &made.commands->buffer, signals, signalled.data() };
+            info = { waits, awaited.data(), stages.data(), 1, &submission.commands->buffer, signals, signalled.data() };
             info.pNext = &values;
         }
         const auto& queue = transfers ? owner_.transfer_handle : owner_.handle;
-        check(queue.submit(1, &info, *made.fence), "vkQueueSubmit");
+        check(queue.submit(1, &info, *submission.fence), "vkQueueSubmit");
         if (shared && !meeting_->awaited) ++shared->value;
-        ++made.commands->running;
-        if (!transfers) flushed_ = made.last;
-        (transfers ? transferring_ : running_).push_back(std::move(made));
+        ++submission.commands->running;
+        if (!transfers) flushed_ = submission.last;
+        (transfers ? transferring_ : running_).push_back(std::move(submission));
     }
-    // Note that all calls but transfers have ended, if there is a queue for these and they have.
+    // If the queue of dispatches is idle and there is a queue for transfers, note that all other calls have
+    // ended.
     void note_idle()
     {
         if (timelines_[0] && running_.empty() && !open_) completed_ = submitted_;
     }
-    // The last call that has ended with all before it.
+    // The last call that has ended together with all calls before it.
     std::uint64_t done() const
     {
         if (!timelines_[0]) return completed_;
@@ -507,8 +514,8 @@ class Queue
         if (transferring_.empty()) return completed_;
         return std::min(completed_, transferring_.front().last - 1);
     }
-    // Wait a moment for work, or until a signal handler of Python throws. The fence is not reset while
-    // it is held here.
+    // Wait up to SLICE for a fence; throw if a Python signal handler raises. A fence that is referred to here
+    // is not reset.
     void await_fence(const Fence& fence)
     {
         const auto result = without_lock([&] { return await(*fence, SLICE); });
@@ -523,12 +530,12 @@ class Queue
         for (auto& each : fences_)
             if (each.use_count() == 1) {
                 owner_.device->resetFences(*each);
-                return each;  // which is in use until the submission is done
+                return each;  // in use until the submission has ended
             }
         fences_.push_back(owned(owner_.device->createFence({}), owner_.device));
         return fences_.back();
     }
-    // Whether there is a thread that submits what is open.
+    // Start the thread that submits open commands; return whether it runs.
     bool watched()
     {
         try {
@@ -554,7 +561,7 @@ class Queue
                 lock.lock();
                 check(result, "vkWaitForFences");
             } catch (const std::exception&) {
-                stuck_ = true;  // the next call finds what happened
+                stuck_ = true;  // the next call fails in the same way, and reports it
             }
         }
     }

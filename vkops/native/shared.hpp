@@ -1,10 +1,10 @@
-// Memory and semaphores that other processes or drivers use: they are exported as file descriptors.
+// Memory and semaphores that are shared with other processes or drivers as file descriptors.
 #pragma once
 
 #include "memory.hpp"
 
-// Memory of its own with a buffer over all of it. Vulkan wants both sides to make the same buffer, the
-// same dedicated allocation, and to choose the same type.
+// An allocation with a buffer over all of it. Vulkan requires both sides to create equal buffers, to use equal
+// dedicated allocations, and to choose the same type of memory.
 class SharedMemory : public Memory
 {
   public:
@@ -21,7 +21,7 @@ class SharedMemory : public Memory
         exported.pNext = &dedicated;
         place(owner, owner.adapter->memory_types(use), needs.memoryTypeBits, &exported, use != "device");
     }
-    // The memory behind a file descriptor, which stays the caller's.
+    // The memory of a file descriptor, which the caller still owns and closes.
     SharedMemory(const Device& owner, vk::DeviceSize nbytes, std::uint64_t allocated_,
                  std::uint32_t chosen, bool is_mapped, int descriptor)
       : Memory(owner, nbytes), allocated(allocated_)
@@ -29,7 +29,7 @@ class SharedMemory : public Memory
         const auto needs = make_buffer(owner);
         if (needs.size > allocated || chosen >= owner.adapter->memory.memoryTypeCount)
             throw Failure("the driver places such a buffer differently");
-        const int own = dup(descriptor);  // which the driver takes, unless it fails
+        const int own = dup(descriptor);  // a successful import transfers its ownership to the driver
         if (own < 0) throw Failure("the process has no file descriptor left");
         const vk::MemoryDedicatedAllocateInfo dedicated({}, buffer);
         vk::ImportMemoryFdInfoKHR imported(SHARED_HANDLE, own);
@@ -90,8 +90,8 @@ class SharedSemaphore : public DeviceObject
     }
 };
 
-// A point at which the work of a queue meets that of another driver: all later work waits for a value of
-// the semaphore; or, if that is 0, the next value is signalled when all earlier work has ended.
+// A synchronization point with another driver. If `value` is not 0, all later work of the queue waits for this
+// value of the semaphore. If it is 0, the semaphore's next value is signalled when all earlier work has ended.
 struct Meeting
 {
     std::shared_ptr<SharedSemaphore> semaphore;

@@ -1,10 +1,10 @@
-// What the compiler of a driver makes of a shader; nothing runs.
+// Statistics and machine code of shaders from the driver's compiler; no shader runs.
 #pragma once
 
 #include "dispatch.hpp"
 
-// One program that a pipeline became: its name, the size of subgroups, and figures and texts by name, such
-// as registers and machine code.
+// An executable of a pipeline: its name, the subgroup size, statistics by name (such as registers), and texts
+// by name (such as machine code).
 using Texts = std::vector<std::pair<std::string, std::string>>;
 using Compiled =
   std::tuple<std::string, std::uint32_t, std::vector<std::pair<std::string, double>>, Texts>;
@@ -37,16 +37,16 @@ class Compiler
         using Flag = vk::PipelineCreateFlagBits;
         const Pipeline pipeline(device_, spirv, entry, bindings, push_nbytes, nullptr,
                                 Flag::eCaptureStatisticsKHR | Flag::eCaptureInternalRepresentationsKHR);
-        std::vector<Compiled> found;
+        std::vector<Compiled> executables;
         for (const auto& each :
              device_->getPipelineExecutablePropertiesKHR({ pipeline.pipeline }, functions_)) {
-            const vk::PipelineExecutableInfoKHR one(pipeline.pipeline, std::uint32_t(found.size()));
+            const vk::PipelineExecutableInfoKHR one(pipeline.pipeline, std::uint32_t(executables.size()));
             std::vector<std::pair<std::string, double>> figures;
             for (const auto& figure : device_->getPipelineExecutableStatisticsKHR(one, functions_))
                 figures.emplace_back(figure.name.data(), value(figure));
-            found.emplace_back(each.name.data(), each.subgroupSize, figures, texts(one));
+            executables.emplace_back(each.name.data(), each.subgroupSize, figures, texts(one));
         }
-        return found;
+        return executables;
     }
 
   private:
@@ -65,23 +65,23 @@ class Compiler
     }
     Texts texts(const vk::PipelineExecutableInfoKHR& one) const
     {
-        std::vector<vk::PipelineExecutableInternalRepresentationKHR> found;
+        std::vector<vk::PipelineExecutableInternalRepresentationKHR> representations;
         const auto get = [&] {  // vulkan.hpp 1.4.363 has no function for this that returns a vector
-            auto count = std::uint32_t(found.size());
+            auto count = std::uint32_t(representations.size());
             const auto result = device_->getPipelineExecutableInternalRepresentationsKHR(
-              &one, &count, found.empty() ? nullptr : found.data(), functions_);
+              &one, &count, representations.empty() ? nullptr : representations.data(), functions_);
             if (int(result) < 0) throw vk::SystemError(vk::make_error_code(result));
-            found.resize(count);
+            representations.resize(count);
         };
         get();  // how many there are
         get();  // their names and sizes
         std::vector<std::string> contents;
-        for (const auto& each : found) contents.emplace_back(each.dataSize, '\0');
-        for (std::size_t i = 0; i < found.size(); ++i) found[i].pData = contents[i].data();
+        for (const auto& each : representations) contents.emplace_back(each.dataSize, '\0');
+        for (std::size_t i = 0; i < representations.size(); ++i) representations[i].pData = contents[i].data();
         get();
-        Texts made;
-        for (std::size_t i = 0; i < found.size(); ++i)
-            if (found[i].isText) made.emplace_back(found[i].name.data(), contents[i].c_str());
-        return made;
+        Texts texts;
+        for (std::size_t i = 0; i < representations.size(); ++i)
+            if (representations[i].isText) texts.emplace_back(representations[i].name.data(), contents[i].c_str());
+        return texts;
     }
 };

@@ -1,5 +1,6 @@
-// Included before all of Kompute's own module: marks it as one that needs no global lock of Python, which
-// would else be switched on again when it is imported. Its objects are for one thread at a time.
+// Included before the source of Kompute's own module, to mark the module as one that does not need Python's
+// global lock: otherwise Python enables the lock when the module is imported. One thread at a time may use
+// its objects.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -19,7 +19,7 @@ from vkops.onnx.lowering import Lowering, NeedsValueError
 from vkops.onnx.onnx_model import Model
 from vkops.onnx.providers import VULKAN, Provider, Providers, choose
 from vkops.onnx.session_options import SessionOptions
-from vkops.onnx.specialization import DeviceConstants, Given, Specialization
+from vkops.onnx.specialization import DeviceConstants, InputValue, Specialization
 from vkops.onnx.static_checks import check_statically
 from vkops.onnx.value_info import (
     InputType,
@@ -144,7 +144,7 @@ class Session:
     @overload
     def run(
         self,
-        inputs: Mapping[str, Given],
+        inputs: Mapping[str, InputValue],
         progress: Progress = None,
         /,
         *,
@@ -155,7 +155,7 @@ class Session:
     def run(
         self,
         output_names: Sequence[str] | None,
-        input_feed: Mapping[str, Given],
+        input_feed: Mapping[str, InputValue],
         progress: Progress = None,
         *,
         targets: Mapping[int, Tensor] | None = None,
@@ -204,13 +204,13 @@ class Session:
         )
         return [outputs[index] for index in indices]
 
-    def specialize(self, inputs: Mapping[str, Given]) -> Specialization:
+    def specialize(self, inputs: Mapping[str, InputValue]) -> Specialization:
         """Return the model for inputs of these types and shapes."""
         if not isinstance(inputs, Mapping):
             raise ModelError(f"inputs: got {show(inputs)}, must be a dict of arrays by input name")
         return self._specialize(self._given(inputs))
 
-    def _specialize(self, inputs: Mapping[str, Given]) -> Specialization:
+    def _specialize(self, inputs: Mapping[str, InputValue]) -> Specialization:
         declared = {entry.name: entry for entry in self.model.inputs}
         input_types = {name: type_of(declared[name], value) for name, value in inputs.items()}
         refuse_reentry(self._lock, "the model is being prepared")
@@ -242,14 +242,14 @@ class Session:
                 raise ModelError(f"output_names[{i}]: got {show(name)}, the model has {listed}")
         return [indices[name] for name in names]
 
-    def _given(self, inputs: Mapping[str, Given]) -> dict[str, Given]:
+    def _given(self, inputs: Mapping[str, InputValue]) -> dict[str, InputValue]:
         """Return the inputs in the model's order, as arrays, tensors and lists of them."""
         declared = {entry.name: entry for entry in self.model.inputs}
         for name in inputs:
             if name not in declared:
                 listed = ", ".join(map(repr, declared)) or "none"
                 raise ModelError(f"input {name!r}: the model has no such input; it has {listed}")
-        sources: dict[str, Given] = {}
+        sources: dict[str, InputValue] = {}
         for name, entry in declared.items():
             if name in inputs:
                 value = inputs[name]
@@ -282,7 +282,7 @@ def as_array(name: str, value: Any) -> Array:
     return array
 
 
-def lowered(model: Model, inputs: Mapping[str, Given]) -> Lowering:
+def lowered(model: Model, inputs: Mapping[str, InputValue]) -> Lowering:
     """Lower a model for arrays, without a device."""
     declared = {entry.name: entry for entry in model.inputs}
     input_types = {name: type_of(declared[name], value) for name, value in inputs.items()}
@@ -294,11 +294,11 @@ def lowered(model: Model, inputs: Mapping[str, Given]) -> Lowering:
             known[needed.name] = _elements(inputs[needed.name])
 
 
-def _elements(value: Given) -> Any:
+def _elements(value: InputValue) -> Any:
     return list(map(np.asarray, value)) if isinstance(value, list) else np.asarray(value)
 
 
-def type_of(entry: ValueInfo, value: Given) -> InputType:
+def type_of(entry: ValueInfo, value: InputValue) -> InputType:
     """Return the type and shapes of a value for an input."""
     if value is None:
         return None

@@ -24,11 +24,11 @@ from vkops.onnx.lowering import (
 from vkops.plan.graph import Pipeline
 from vkops.plan.region import CopyPlan
 from vkops.tensors.device_array import run_program
-from vkops.tensors.operations import Source
+from vkops.tensors.operations import TensorOrArray
 from vkops.tensors.tensor import Device, Tensor
 
 Array = npt.NDArray[Any]
-Given: TypeAlias = "Array | Tensor | list[Any] | None"
+InputValue: TypeAlias = "Array | Tensor | list[Any] | None"
 """An input: an array, a tensor of the device, a list of them for a sequence, or None."""
 
 
@@ -66,7 +66,7 @@ class Specialization:
     def run(
         self,
         constants: DeviceConstants,
-        inputs: Mapping[str, Given],
+        inputs: Mapping[str, InputValue],
         progress: Progress,
         targets: Mapping[int, Tensor],
     ) -> list[Any]:
@@ -82,7 +82,9 @@ class Specialization:
             if isinstance(source, np.ndarray):
                 check(source.reshape(tensor.shape))
         strings = list(self._strings)
-        tensors: dict[int, Source] = {n: constants.get(a) for n, a in self._constants.items()}
+        tensors: dict[int, TensorOrArray] = {
+            n: constants.get(a) for n, a in self._constants.items()
+        }
         for number, source in by_number.items():
             tensors[number] = string_handles(source, strings) if source.dtype == STRING else source
         direct = self._direct_targets(targets, tensors)
@@ -132,7 +134,7 @@ class Specialization:
                 raise ModelError(f"targets[{index}]: is on {target.device!r}, not {device!r}")
 
     def _direct_targets(
-        self, targets: Mapping[int, Tensor], tensors: Mapping[int, Source]
+        self, targets: Mapping[int, Tensor], tensors: Mapping[int, TensorOrArray]
     ) -> dict[int, Tensor]:
         """Return the targets that stages can write directly, by number of the tensor.
 
@@ -161,7 +163,7 @@ class DeviceConstants:
         self.device = device
         self._tensors: dict[int, Tensor] = {}
 
-    def get(self, array: Array) -> Source:
+    def get(self, array: Array) -> TensorOrArray:
         """Return the array on the device; the array itself if it must be streamed."""
         cached = self._tensors.get(id(array))
         if cached is not None:
@@ -177,7 +179,7 @@ class DeviceConstants:
 def _output(
     device: Device,
     result: LoweredTensor,
-    tensors: Mapping[int, Source],
+    tensors: Mapping[int, TensorOrArray],
     strings: list[str],
     owned: Collection[int],
 ) -> Any:

@@ -20,7 +20,7 @@ from vkops.plan.size_limits import MAX_PIECES, LimitError
 MAX_RESAMPLED_SIZE = 1 << 24
 """Size of a resampled axis of an output: its indices are computed one by one."""
 
-Indices = npt.NDArray[np.int64]
+IndexArray = npt.NDArray[np.int64]
 
 
 def repeated_run(size: int, factor: int) -> IndexRun:
@@ -28,7 +28,7 @@ def repeated_run(size: int, factor: int) -> IndexRun:
     return IndexRun(0, factor, 0, 0, repeats=size, period=factor, advance=1)
 
 
-def resampled_runs(indices: Indices) -> list[IndexRun]:
+def resampled_runs(indices: IndexArray) -> list[IndexRun]:
     """Describe the chosen indices of an axis by few runs.
 
     There are at most about p runs for a scale of p/q, and about twice the square root of the number
@@ -55,7 +55,7 @@ def resampled_runs(indices: Indices) -> list[IndexRun]:
     return min((_cut(indices, *cut) for cut in product(periods, starts, stops)), key=len)
 
 
-def _periods(indices: Indices, changes: npt.NDArray[Any]) -> set[int]:
+def _periods(indices: IndexArray, changes: npt.NDArray[Any]) -> set[int]:
     """Numbers of indices after which a pattern may repeat, at most half of all.
 
     These are the denominators of the continued fraction's convergents of the mean step, which is
@@ -80,7 +80,7 @@ def _periods(indices: Indices, changes: npt.NDArray[Any]) -> set[int]:
     return periods
 
 
-def _estimated_runs(indices: Indices, period: int) -> float:
+def _estimated_runs(indices: IndexArray, period: int) -> float:
     """About how many runs there are if the pattern repeats after ``period`` indices."""
     steps = np.diff(indices)
     row = steps[: period - 1]
@@ -89,7 +89,7 @@ def _estimated_runs(indices: Indices, period: int) -> float:
     return 1 + sum(map(np.count_nonzero, changes)) / 2
 
 
-def _cut(indices: Indices, period: int, start: int, stop: int) -> list[IndexRun]:
+def _cut(indices: IndexArray, period: int, start: int, stop: int) -> list[IndexRun]:
     """Describe indices by runs that repeat after ``period`` indices between ``start`` and ``stop``.
 
     The columns of a table whose rows are periods are cut where the step to the next column is not

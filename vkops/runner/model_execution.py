@@ -18,10 +18,10 @@ import vkops
 from vkops import console
 from vkops.dml import TensorDataType
 from vkops.errors import ModelError, show
-from vkops.models.initial_values import Read, chunks, dtype_of
+from vkops.models.initial_values import ReadBytes, dtype_of, pieces
 from vkops.models.json_reader import quote
 from vkops.models.model import (
-    Bound,
+    CheckedDispatch,
     Command,
     Execution,
     Prepared,
@@ -84,16 +84,18 @@ class _ModelRun:
             elapsed = (time.perf_counter() - start) * 1000
             console.info(f"Initialize '{console.bounded(operator.name)}': {elapsed:.4f} ms")
 
-    def _seen(self, bound: Bound, inputs: Mapping[str, Any], outputs: Sequence[Any]) -> None:
+    def _seen(
+        self, dispatch: CheckedDispatch, inputs: Mapping[str, Any], outputs: Sequence[Any]
+    ) -> None:
         if self.options.print_onnx_bindings:
-            tensors = {each.name: each.source for each in (*bound.inputs, *bound.outputs)}
+            tensors = {each.name: each.source for each in (*dispatch.inputs, *dispatch.outputs)}
             deferred = {n: s.resource.is_deferred for n, s in tensors.items() if s}
-            names = [each.name for each in bound.outputs]
+            names = [each.name for each in dispatch.outputs]
             print_onnx_bindings(inputs.items(), zip(names, outputs, strict=True), deferred)
 
     def run_command(self, command: Command) -> None:
         """Run one command."""
-        if isinstance(command, Bound):
+        if isinstance(command, CheckedDispatch):
             with errors_after("Failed to execute dispatchable"):
                 self._dispatch(command)
         elif isinstance(command, PrintCommand):
@@ -103,11 +105,11 @@ class _ModelRun:
         elif isinstance(command, WriteFileCommand):
             self._write_file(command)
 
-    def _dispatch(self, bound: Bound) -> None:
-        dispatch, tensors = self._execution.ready(bound), (*bound.inputs, *bound.outputs)
-        name, is_first = bound.dispatchable.name, not self._has_dispatched
+    def _dispatch(self, dispatch: CheckedDispatch) -> None:
+        run, tensors = self._execution.bind(dispatch), (*dispatch.inputs, *dispatch.outputs)
+        name, is_first = dispatch.dispatchable.name, not self._has_dispatched
         named = [f"{each.name}: {each.source.resource.name}" for each in tensors if each.source]
-        run_timed(name, self.options, dispatch, self._device, named, is_first=is_first)
+        run_timed(name, self.options, run, self._device, named, is_first=is_first)
         self._has_dispatched = True
 
     def _print(self, command: PrintCommand, held: _Content) -> None:
@@ -129,8 +131,8 @@ class _ModelRun:
         """Yield the shapes of packed tensors that are the whole content of a resource."""
         if len(held.shape) > 1:
             yield held.shape
-        for bound in self._prepared.dispatches:
-            for tensor in (*bound.outputs, *bound.inputs):
+        for dispatch in self._prepared.dispatches:
+            for tensor in (*dispatch.outputs, *dispatch.inputs):
                 is_bound = tensor.source is not None and tensor.source.resource.name == name
                 if is_bound and tensor.shape is not None and prod(tensor.shape) == held.count:
                     yield tensor.shape
@@ -152,7 +154,7 @@ class _ModelRun:
                         None, f"dimensions {shape} exceed the {held.size} bytes there are"
                     )
                 header = header_bytes(held.dtype, shape)
-            parts: Iterable[bytes] = chain([header], chunks(held.read, size))
+            parts: Iterable[bytes] = chain([header], pieces(held.read, size))
             if suffix in pictures.SUFFIXES:
                 parts = [_picture(held, shape, suffix)]
             write_output(target, parts)
@@ -230,4 +232,4 @@ class _Content:
     count: int
     shape: tuple[int, ...]
     size: int
-    read: Read
+    read: ReadBytes

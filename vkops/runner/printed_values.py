@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.models.initial_values import Read, chunks
+from vkops.models.initial_values import ReadBytes, pieces
 
 MAX_SHAPED_VALUES = 1000
 """Values that are printed in the shape of a tensor; an ellipsis stands for the others."""
@@ -22,7 +22,7 @@ MAX_SHAPED_VALUES = 1000
 _FLAT_AT_ONCE = 1 << 16  # values, whose texts take up to a hundred bytes each
 
 
-def shaped(dtype: np.dtype[Any], shape: Sequence[int], read: Read) -> str:
+def shaped(dtype: np.dtype[Any], shape: Sequence[int], read: ReadBytes) -> str:
     """Return a tensor as NumPy prints it: rows, with an ellipsis in each long dimension.
 
     Only what is printed is read.
@@ -62,7 +62,9 @@ def _text(array: npt.NDArray[Any], threshold: int, edge: int) -> str:
     )
 
 
-def _edges(dtype: np.dtype[Any], shape: Sequence[int], edge: int, read: Read) -> npt.NDArray[Any]:
+def _edges(
+    dtype: np.dtype[Any], shape: Sequence[int], edge: int, read: ReadBytes
+) -> npt.NDArray[Any]:
     """Return the elements at both ends of each dimension, with one more between long ends.
 
     NumPy prints an ellipsis in place of that one.
@@ -80,7 +82,7 @@ def _edges(dtype: np.dtype[Any], shape: Sequence[int], edge: int, read: Read) ->
 
 
 def print_flat(
-    label: str, dtype: np.dtype[Any], count: int, read: Read, *, verbose: bool = False
+    label: str, dtype: np.dtype[Any], count: int, read: ReadBytes, *, verbose: bool = False
 ) -> None:
     """Print so many values of a resource, as DxDispatch does.
 
@@ -89,7 +91,7 @@ def print_flat(
     write = sys.stdout.write
     write(f"{label}:" + ("\n" if verbose else ""))
     size, width, index = dtype.itemsize, len(str(count)), 0
-    for chunk in chunks(read, count * size, _FLAT_AT_ONCE * size):
+    for chunk in pieces(read, count * size, _FLAT_AT_ONCE * size):
         texts = format_values(np.frombuffer(chunk, dtype))
         if verbose:
             for number, text in enumerate(texts):

@@ -18,9 +18,9 @@ from vkops.shaders.module import Block
 from vkops.shaders.shader import Number, Shader
 
 Array = npt.NDArray[Any]
-Given = tuple[str, "Array | int"]
+BlockArgument = tuple[str, "Array | int"]
 """The name of a block, or "", with an array or a number of bytes."""
-Numbers = Sequence[Number] | Mapping[str, "Number | Sequence[Number]"]
+NumberValues = Sequence[Number] | Mapping[str, "Number | Sequence[Number]"]
 """Numbers in order, or by name."""
 
 NUMBER_KINDS = "iuf"
@@ -28,14 +28,14 @@ _MAX_ELEMENTS = 1 << 40
 _BYTES = re.compile(r"\d{1,19}")  # Python refuses to convert integers of more than 4,300 digits
 
 
-def read(texts: Sequence[str], owner: str) -> list[Given]:
+def read(texts: Sequence[str], owner: str) -> list[BlockArgument]:
     """Return what each ``[BLOCK=]FILE|BYTES|TYPE:SHAPE`` gives; BLOCK may end in a colon instead.
 
     Raises:
         ModelError: a file cannot be read, or the text has another form.
         OutOfDeviceMemoryError: the host has too little memory.
     """
-    given: list[Given] = []
+    given: list[BlockArgument] = []
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
@@ -69,7 +69,7 @@ def zeros(text: str) -> Array | None:
         raise OutOfDeviceMemoryError(f"{text}: the host has no more memory available") from error
 
 
-def assigned(given: Sequence[Given], shader: Shader) -> list[tuple[Block, Array | int]]:
+def assigned(given: Sequence[BlockArgument], shader: Shader) -> list[tuple[Block, Array | int]]:
     """Return what each block is given; what has no name goes to the remaining ones, in their order.
 
     Raises:
@@ -97,7 +97,7 @@ def number(text: str) -> Number:
     return float(text)
 
 
-def numbers(texts: Iterable[str]) -> Numbers:
+def numbers(texts: Iterable[str]) -> NumberValues:
     """Return the numbers of ``N,...``, or those of each name of ``NAME=N,...``.
 
     >>> numbers(["1,0x10"]), numbers(["n=100,scale=0.5", "v=1,2"])

@@ -14,7 +14,7 @@ from vkops.errors import ModelError
 from vkops.plan.rounding import round_up
 from vkops.runner import array_files, shader_bindings
 from vkops.runner.dispatch_timing import RunOptions, run_timed
-from vkops.runner.shader_bindings import Numbers
+from vkops.runner.shader_bindings import NumberValues
 from vkops.shaders.module import Block
 from vkops.shaders.shader import Shader
 
@@ -33,7 +33,7 @@ class ShaderOptions:
     output: Sequence[str] = ()
     groups: Sequence[int] | tuple[str, int] | None = None
     threads: Sequence[int] | None = None
-    push: Numbers = ()
+    push: NumberValues = ()
 
 
 def run_shader(

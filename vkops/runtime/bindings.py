@@ -101,7 +101,7 @@ class Elements(NamedTuple):
         except np.exceptions.TooHardError:
             return True
 
-    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
+    def fill_slot(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
         """Check type and size; return the slot with the bytes."""
         point, block = slot.point, slot.block
         start, nbytes = self.view.offset * self.itemsize, self.nbytes

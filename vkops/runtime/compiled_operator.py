@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, overload
 
 from vkops.dml import GraphDesc, OperatorDesc, TensorFlags
-from vkops.dml.binding_rules import bind, check_elements, check_hazards
+from vkops.dml.binding_rules import bind_tensor, check_elements, check_hazards
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import BindingError, VkopsError, show
 from vkops.extent import Extent
@@ -109,7 +109,7 @@ class CompiledOperator:
     def __init__(
         self, device: OpenDevice, desc: OperatorDesc | GraphDesc, indices: OutOfRange = "vkops"
     ) -> None:
-        device.check()
+        device.check_usable()
         self.name: str = desc.operator
         self.pipeline: Pipeline = desc.lower_to_pipeline(indices)
         self.plan: CopyPlan = self.pipeline.plan
@@ -164,7 +164,7 @@ class CompiledOperator:
             number: resource.clone(start, nbytes)
             for number, (resource, start, nbytes) in sources.items()
         }
-        self._device.prepare()
+        self._device.finish_streams()
         with self._device.vulkan.lock:
             if self._persistent:
                 raise BindingError(
@@ -271,7 +271,7 @@ class CompiledOperator:
         if hasattr(binding, "placed"):  # a tensor: a part of one, a tuple, is bytes of any type
             check_elements(self.name, path, tensor, binding.dtype)
         buffer, offset, nbytes = extent_of(self._device, self.name, path, binding, written=written)
-        return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)
+        return bind_tensor(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)
 
 
 def _stored(device: OpenDevice, constant: Progression) -> Extent:

@@ -74,7 +74,7 @@ class BoundShader:
             DeviceError: the device is closed, or was lost.
         """
         if not self._work:  # it was bound with ``threads=0``
-            self._device.check()
+            self._device.check_usable()
             return
         for copy in self._copies:
             copy.send()
@@ -124,7 +124,7 @@ class CompiledShader:
     """
 
     def __init__(self, device: OpenDevice, shader: Shader) -> None:
-        device.check()
+        device.check_usable()
         self.name: str = shader.name
         self.shader: Shader = shader
         self._device = device
@@ -214,7 +214,7 @@ class CompiledShader:
             ]
             every += results
         if counts is None:
-            self._device.check()
+            self._device.check_usable()
         else:
             slots, values = self.shader.expanded(arguments.slots, every)
             for number, value in enumerate(values):
@@ -257,7 +257,7 @@ class CompiledShader:
         """
         slots, values, counts = self._mapped(buffers, groups, threads)
         if counts is None:
-            self._device.check()
+            self._device.check_usable()
         else:
             self._run(slots, values, counts, push_constants)
 
@@ -367,9 +367,9 @@ class CompiledShader:
     def _checked(self, slots: Sequence[Slot], arguments: Sequence[ShaderArgument]) -> PreparedCall:
         """Check all arguments, and decide which can be bound in place; others need copies."""
         pairs = zip(slots, arguments, strict=True)
-        bound = [argument.bind(self._device, self.shader, slot) for slot, argument in pairs]
+        filled = [argument.fill_slot(self._device, self.shader, slot) for slot, argument in pairs]
         self.shader.check_complete([slot.block for slot in slots])
-        return PreparedCall(self._device, self.shader, self._pipeline(slots), bound)
+        return PreparedCall(self._device, self.shader, self._pipeline(slots), filled)
 
     # -- arguments --------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from vkops.arguments.values import Place, integer, member
 from vkops.dml import ExecutionFlags, Expression, FeatureLevel, Graph, GraphDesc, OperatorDesc
-from vkops.dml.features import (
+from vkops.dml.feature_queries import (
     FeatureData,
     FeatureDataFeatureLevels,
     FeatureDataTensorDataTypeSupport,
@@ -101,7 +101,7 @@ class OperatorDevice(OpenDevice):
         if not isinstance(other, OperatorDevice):
             raise Place("", "other", "B-02").wrong_kind(other, "a Device")
         for device in (self, other):
-            device.check()
+            device.check_usable()
         return self.vulkan is other.vulkan
 
     def measure_dispatches(self) -> Callable[..., float | None]:
@@ -119,7 +119,7 @@ class OperatorDevice(OpenDevice):
         Raises:
             DeviceError: the device is closed.
         """
-        self.check()
+        self.check_usable()
         return Measurement(self.vulkan).take
 
     # -- operators --------------------------------------------------------------------------------

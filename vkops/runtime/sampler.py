@@ -43,7 +43,7 @@ class Sampler:
             refuse("", "address", message, "IMG-07")
         self.filter: str = filter
         self.address: str = address
-        device.prepare()
+        device.finish_streams()
         vulkan = device.vulkan
         self._vulkan = ref(vulkan)  # weak: default samplers are kept until their device is freed
         number, make = _ADDRESSES[address], vulkan.module.Sampler

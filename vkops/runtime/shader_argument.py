@@ -18,7 +18,7 @@ from vkops.shaders.slot import Slot
 class ShaderArgument(Protocol):
     """An argument of a call; each kind of argument is a module of ``shader_arguments``."""
 
-    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
+    def fill_slot(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
         """Check the argument; return the slot with the values that describe its binding.
 
         The slot says if the dispatch cannot be bound to the argument's memory, and needs a copy.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vkops.shaders.binary import Declarations, Decoration, Op, declarations, positions
-from vkops.shaders.layout import Number
+from vkops.shaders.layout import ScalarType
 
 
 def _quotient(a: int, b: int) -> int:
@@ -41,22 +41,22 @@ _OPERATIONS: dict[int, Callable[[Sequence[int], Sequence[int]], int]] = {
 }  # fmt: skip
 
 
-def numbers(module: Declarations) -> dict[int, Number]:
+def numbers(module: Declarations) -> dict[int, ScalarType]:
     """Return the scalar types of a module by id; LookupError if one has an unusual size."""
     types = {}
     for id_, (op, words) in module.defined.items():
         if op == Op.TypeBool:
-            types[id_] = Number("bool", 4)
+            types[id_] = ScalarType("bool", 4)
         elif op == Op.TypeInt:
-            types[id_] = Number("int" if words[2] else "uint", words[1] // 8)
+            types[id_] = ScalarType("int" if words[2] else "uint", words[1] // 8)
         elif op == Op.TypeFloat:
-            types[id_] = Number("float", words[1] // 8)
+            types[id_] = ScalarType("float", words[1] // 8)
         if id_ in types:
             types[id_].format  # noqa: B018
     return types
 
 
-def values(module: Declarations, types: Mapping[int, Number]) -> dict[int, Any]:
+def values(module: Declarations, types: Mapping[int, ScalarType]) -> dict[int, Any]:
     """Return the values of constants by id, with the defaults of specialization constants.
 
     Composites are tuples. A value is None if it needs an operation that is not known here; Vulkan
@@ -81,7 +81,7 @@ def values(module: Declarations, types: Mapping[int, Number]) -> dict[int, Any]:
 
 def _computed(
     module: Declarations,
-    types: Mapping[int, Number],
+    types: Mapping[int, ScalarType],
     known: Mapping[int, Any],
     words: Sequence[int],
 ) -> Any:
@@ -93,7 +93,7 @@ def _computed(
         return value
     if op not in _OPERATIONS or result not in types or types[result].kind == "float":
         return None
-    operands: list[tuple[int, Number]] = []
+    operands: list[tuple[int, ScalarType]] = []
     for id_ in rest:
         value, type_ = known.get(id_), types.get(module.defined[id_].words[0])
         if not isinstance(value, int) or type_ is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from vkops.shaders import grammar
 from vkops.shaders.binary import HEADER_WORDS, Declarations, Instruction, Op, Storage, positions
 from vkops.shaders.grammar import EXECUTION_MODES, WITH_RESULT
-from vkops.shaders.layout import Number
+from vkops.shaders.layout import ScalarType
 
 SUBGROUP = {
     "GroupNonUniform" + kind.removeprefix("BASIC").title().replace("_", ""): kind
@@ -173,7 +173,9 @@ def _modes(module: Declarations, function: int) -> Iterator[tuple[str, Sequence[
             yield EXECUTION_MODES.get(mode, f"execution mode {mode}"), operands
 
 
-def needs(module: Declarations, numbers: Mapping[int, Number], function: int) -> tuple[str, ...]:
+def needs(
+    module: Declarations, numbers: Mapping[int, ScalarType], function: int
+) -> tuple[str, ...]:
     """Return the features of Vulkan that a device must have for an entry point of a module."""
     used = dict.fromkeys(_used(module, numbers))
     for mode, operands in _modes(module, function):
@@ -188,7 +190,7 @@ def needs(module: Declarations, numbers: Mapping[int, Number], function: int) ->
     return tuple(dict.fromkeys(filter(None, (*of_capabilities, *used))))
 
 
-def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
+def _used(module: Declarations, numbers: Mapping[int, ScalarType]) -> Iterator[str]:
     """Yield the features that a module's instructions need, as not all have a capability."""
     pointers = {id_: i.words for id_, i in module.defined.items() if i.op == Op.TypePointer}
     pointer_types, arrays = {}, {}
@@ -235,7 +237,7 @@ def _image(module: Declarations, type_: int) -> str:
     return "StorageImage" if words[6] == _STORED else "SampledImage"
 
 
-def _atomic(instruction: Instruction, number: Number | None, place: str) -> Iterator[str]:
+def _atomic(instruction: Instruction, number: ScalarType | None, place: str) -> Iterator[str]:
     if number is None:
         return
     bits = 8 * number.nbytes

@@ -20,10 +20,10 @@ _MAX_FAST = 1024
 """Numbers that are packed by one call of ``struct``."""
 
 
-class Number(NamedTuple):
+class ScalarType(NamedTuple):
     """A scalar type: bool, uint, int or float, with its size in bytes.
 
-    >>> str(Number("uint", 4)), str(Number("float", 2))
+    >>> str(ScalarType("uint", 4)), str(ScalarType("float", 2))
     ('uint', 'float16')
     """
 
@@ -36,7 +36,7 @@ class Number(NamedTuple):
         return 1
 
     @property
-    def scalars(self) -> frozenset[Number]:
+    def scalars(self) -> frozenset[ScalarType]:
         """A set with this type alone."""
         return frozenset((self,))
 
@@ -64,7 +64,7 @@ class Number(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Array:
+class ArrayType:
     """An array, vector or matrix (an array of columns); ``count`` is None if it is unknown."""
 
     element: Type
@@ -79,7 +79,7 @@ class Array:
         return (self.count or 0) * self.element.numbers
 
     @property
-    def scalars(self) -> frozenset[Number]:
+    def scalars(self) -> frozenset[ScalarType]:
         """The types of its numbers."""
         return self.element.scalars
 
@@ -93,7 +93,7 @@ class Member(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Struct:
+class StructType:
     """A struct; ``nbytes`` is its size without an array of unknown length at the end."""
 
     members: tuple[Member, ...]
@@ -105,14 +105,14 @@ class Struct:
         return sum(member.type.numbers for member in self.members)
 
     @cached_property
-    def scalars(self) -> frozenset[Number]:
+    def scalars(self) -> frozenset[ScalarType]:
         """The types of its numbers."""
-        return frozenset[Number]().union(*(member.type.scalars for member in self.members))
+        return frozenset[ScalarType]().union(*(member.type.scalars for member in self.members))
 
     @property
     def stride(self) -> int:
         """The bytes of an element of the array of unknown length; 0 if there is none."""
-        arrays = (m.type for m in self.members if isinstance(m.type, Array))
+        arrays = (m.type for m in self.members if isinstance(m.type, ArrayType))
         return next((array.stride for array in arrays if array.count is None), 0)
 
     @cached_property
@@ -125,7 +125,9 @@ class Struct:
     def numbered(self) -> dict[str, Member]:
         """Its members by name; empty if they are not all single numbers."""
         by_name = {member.name: member for member in self.members}
-        return by_name if all(isinstance(member.type, Number) for member in self.members) else {}
+        return (
+            by_name if all(isinstance(member.type, ScalarType) for member in self.members) else {}
+        )
 
     @cached_property
     def packer(self) -> struct.Struct | None:
@@ -142,9 +144,9 @@ class Struct:
         return struct.Struct("<" + "".join(parts))
 
 
-Type = Number | Array | Struct
+Type = ScalarType | ArrayType | StructType
 
-_OPAQUE = Struct((), 0)
+_OPAQUE = StructType((), 0)
 """Stands for a type without a size, such as an image."""
 
 
@@ -155,16 +157,16 @@ class Scalar(NamedTuple):
     """
 
     name: str
-    type: Number
+    type: ScalarType
     location: int
     default: float = 0
 
 
 def leaves(type_: Type | None, name: str = "", offset: int = 0) -> Iterator[Scalar]:
     """Yield the numbers of a type in the order of their declaration; matrices go by columns."""
-    if isinstance(type_, Number):
+    if isinstance(type_, ScalarType):
         yield Scalar(name, type_, offset)
-    elif isinstance(type_, Struct):
+    elif isinstance(type_, StructType):
         for member in type_.members:
             if member.type.numbers:
                 path = f"{name}.{member.name}" if name else member.name
@@ -180,7 +182,7 @@ class Types:
     def __init__(
         self,
         module: Declarations,
-        numbers: Mapping[int, Number],
+        numbers: Mapping[int, ScalarType],
         constants: Mapping[int, Any],
         scopes: Mapping[int, int] | None = None,
     ) -> None:
@@ -209,35 +211,35 @@ class Types:
         if op == Op.TypeStruct:
             return self._struct(id_)
         if op == Op.TypePointer and words[1] == Storage.PHYSICAL:
-            return Number("uint", 8)  # an address
+            return ScalarType("uint", 8)  # an address
         if op == Op.TypeCooperativeMatrixKHR:
             number = self.type(words[1])
             scope, rows, columns = (self._constants[id_] for id_ in words[2:5])
             count = -(-rows * columns // self._scopes.get(scope, 1))
-            return Array(number, count, number.nbytes, count * number.nbytes, "cooperative")
+            return ArrayType(number, count, number.nbytes, count * number.nbytes, "cooperative")
         if op not in (Op.TypeVector, Op.TypeMatrix, Op.TypeArray, Op.TypeRuntimeArray):
             return self._known.get((id_, 0, False), _OPAQUE)
         element = self.type(words[1], matrix_stride, row_major=row_major)
         size = element.nbytes
         if op == Op.TypeVector:
-            return Array(element, words[2], size, size * words[2], "vector")
+            return ArrayType(element, words[2], size, size * words[2], "vector")
         if op == Op.TypeRuntimeArray:
-            return Array(element, None, stride or size, 0)
+            return ArrayType(element, None, stride or size, 0)
         if op == Op.TypeArray:
             count = self._constants.get(words[2])
             if not isinstance(count, int) or count < 1:
                 self.faults.append(f"an array has {count} elements, must have at least 1")
                 count = 1
-            return Array(element, count, stride or size, (stride or size) * count)
-        assert isinstance(element, Array)
+            return ArrayType(element, count, stride or size, (stride or size) * count)
+        assert isinstance(element, ArrayType)
         columns, rows = words[2], element.count or 0
         if row_major:
-            column = Array(element.element, rows, matrix_stride, 0, "vector")
-            return Array(column, columns, element.stride, matrix_stride * rows, "matrix")
+            column = ArrayType(element.element, rows, matrix_stride, 0, "vector")
+            return ArrayType(column, columns, element.stride, matrix_stride * rows, "matrix")
         step = matrix_stride or size
-        return Array(element, columns, step, step * columns, "matrix")
+        return ArrayType(element, columns, step, step * columns, "matrix")
 
-    def _struct(self, id_: int) -> Struct:
+    def _struct(self, id_: int) -> StructType:
         members = []
         end, largest = 0, 1  # ``largest`` is the largest alignment of members without an offset
         for number, member in enumerate(self._module.defined[id_].words[1:]):
@@ -252,4 +254,4 @@ class Types:
             name = self._module.names.get((id_, number), "") or str(number)
             members.append(Member(name, offset, type_))
             end = max(end, offset + type_.nbytes)
-        return Struct(tuple(members), end + -end % largest)
+        return StructType(tuple(members), end + -end % largest)

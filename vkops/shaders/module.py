@@ -25,7 +25,7 @@ from vkops.shaders.binary import (
 )
 from vkops.shaders.grammar import INSTRUCTIONS
 from vkops.shaders.image_formats import ImageType
-from vkops.shaders.layout import Number, Scalar, Struct, Types, leaves
+from vkops.shaders.layout import Scalar, ScalarType, StructType, Types, leaves
 from vkops.system.threads import cached_property
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Block(NamedTuple):
     readonly: bool
     nbytes: int
     stride: int
-    type: Struct | None
+    type: StructType | None
     length: int | None = None
     image: ImageType | None = None
 
@@ -140,7 +140,7 @@ class Module:
     local_size: tuple[int, int, int]
     blocks: tuple[Block, ...]
     unused: tuple[Block, ...]
-    push: Struct | None
+    push: StructType | None
     specialization_constants: tuple[Scalar, ...]
     shared_nbytes: int
     instructions: int
@@ -247,7 +247,7 @@ def _read(
         _local_size(module, values, function),
         tuple(block for id_, block in blocks if id_ in used),
         tuple(block for id_, block in blocks if id_ not in used),
-        next((type_ for type_ in pushed if isinstance(type_, Struct)), None),
+        next((type_ for type_ in pushed if isinstance(type_, StructType)), None),
         tuple(sorted(_specialization_constants(module, numbers, values), key=lambda c: c.location)),
         sum(shared.values()),
         sum(op not in (Op.Line, Op.NoLine) for op in ops),
@@ -302,7 +302,7 @@ def _blocks(
             if name.startswith(_COUNTERS[0]) or name.endswith(_COUNTERS[1]):
                 kind = "counter of an append or consume buffer"
         kind = f"{kind} without a binding" if binding < 0 else kind
-        block = type_ if isinstance(type_, Struct) else None
+        block = type_ if isinstance(type_, StructType) else None
         is_readonly = module.has(id_, Decoration.NON_WRITABLE) or not kind.startswith("storage")
         size = (block.nbytes, block.stride) if block else (0, 0)
         place = set_, binding
@@ -320,7 +320,7 @@ def _opaque(module: Declarations, types: Types, id_: int) -> tuple[str, ImageTyp
     if op != Op.TypeImage:
         return f"OpVariable of {INSTRUCTIONS[op]}", None
     number, kind = types.type(words[1]), ""
-    if isinstance(number, Number):  # or nothing
+    if isinstance(number, ScalarType):  # or nothing
         kind = number.kind + "64" * (number.nbytes == 8)
     image = ImageType.read(words, kind)
     is_stored = words[6] == _STORED
@@ -331,7 +331,7 @@ def _opaque(module: Declarations, types: Types, id_: int) -> tuple[str, ImageTyp
 
 
 def _specialization_constants(
-    module: Declarations, numbers: Mapping[int, Number], values: Mapping[int, Any]
+    module: Declarations, numbers: Mapping[int, ScalarType], values: Mapping[int, Any]
 ) -> Iterator[Scalar]:
     for id_, (_, words) in module.defined.items():
         decorations = module.decorated(id_)

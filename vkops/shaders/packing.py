@@ -10,8 +10,7 @@ from itertools import islice
 from typing import Any
 
 from vkops.errors import InvalidDescError, InvalidDescTypeError, did_you_mean, show
-from vkops.shaders.layout import Array, Scalar, Struct, Type, leaves
-from vkops.shaders.layout import Number as NumberType
+from vkops.shaders.layout import ArrayType, Scalar, ScalarType, StructType, Type, leaves
 
 Number = int | float
 
@@ -26,7 +25,7 @@ _LARGEST = {16: 65504.0, 32: 3.4028234663852886e38, 64: sys.float_info.max}
 _KINDS = "numbers, a mapping of names to values, a structured NumPy scalar, or bytes"
 
 
-def pack(shader: str, field: str, layout: Struct | None, value: Any) -> bytes:
+def pack(shader: str, field: str, layout: StructType | None, value: Any) -> bytes:
     """Return values as bytes, each number at its offset.
 
     Args:
@@ -40,7 +39,7 @@ def pack(shader: str, field: str, layout: Struct | None, value: Any) -> bytes:
     Raises:
         InvalidDescError: names are missing or unknown, or a value does not fit (SH-09).
     """
-    layout = layout or Struct((), 0)
+    layout = layout or StructType((), 0)
     if (packer := layout.packer) is not None:
         try:  # the fast way; if it fails, the code below finds out what is wrong
             if type(value) in (list, tuple):
@@ -69,25 +68,25 @@ class _Packing:
 
     def fill(self, path: str, layout: Type, offset: int, value: Any) -> None:
         """Write a value of a type at an offset."""
-        if isinstance(layout, NumberType):
+        if isinstance(layout, ScalarType):
             self._write(path, Scalar("", layout, offset), value)
             return
         named = _named(value)
-        if named is not None and isinstance(layout, Struct):
+        if named is not None and isinstance(layout, StructType):
             self._members(path, layout, offset, named)
             return
-        if isinstance(layout, Struct) and [each.name for each in layout.members] == ["data"]:
+        if isinstance(layout, StructType) and [each.name for each in layout.members] == ["data"]:
             # Slang of 2025 wraps each matrix and array in such a struct.
             self.fill(path, layout.members[0].type, offset + layout.members[0].offset, value)
             return
         items = None if isinstance(value, Mapping) else _items(value)
         if items is None:
-            kinds = "a sequence" if isinstance(layout, Array) else _KINDS
+            kinds = "a sequence" if isinstance(layout, ArrayType) else _KINDS
             message = f"got {show(value)}, must be {kinds}"
             raise InvalidDescTypeError(self.shader, path, message, _RULE)
-        if isinstance(layout, Array) and (
+        if isinstance(layout, ArrayType) and (
             # Each item is an element of the array; otherwise, items are all numbers in order.
-            isinstance(layout.element, NumberType)
+            isinstance(layout.element, ScalarType)
             or any(_named(item) is not None or _items(item) is not None for item in items)
         ):
             if len(items) != layout.count:
@@ -107,7 +106,9 @@ class _Packing:
             dot = "" if leaf.name.startswith("[") else "."
             self._write(f"{path}{dot}{leaf.name}", leaf, item)
 
-    def _members(self, path: str, layout: Struct, offset: int, value: Mapping[str, Any]) -> None:
+    def _members(
+        self, path: str, layout: StructType, offset: int, value: Mapping[str, Any]
+    ) -> None:
         names = [member.name for member in layout.members if member.type.numbers]
         extra = [show(name) for name in value if name not in names]
         missing = [name for name in names if name not in value]
@@ -148,7 +149,7 @@ def _items(value: Any) -> Sequence[Any] | None:
         return None
 
 
-def fitting(name: str, field: str, type_: NumberType, number: Any, rule: str) -> Number:
+def fitting(name: str, field: str, type_: ScalarType, number: Any, rule: str) -> Number:
     """Convert a number to a scalar type."""
     value: Number
     try:

@@ -31,7 +31,7 @@ from vkops.shaders import (
 )
 from vkops.shaders.binary import corrected, declared_capabilities, is_spirv
 from vkops.shaders.compiler import validated
-from vkops.shaders.layout import Struct
+from vkops.shaders.layout import StructType
 from vkops.shaders.module import DESCRIPTOR_TYPES, Block, Module
 from vkops.shaders.packing import Number, fitting
 from vkops.shaders.slot import Slot
@@ -238,7 +238,7 @@ class Shader(Module):
                 raise BindingError(self.name, "out", message, "SH-04")
         written = tuple([block.point for block in free]) if isinstance(outputs, int) else named
         bound |= {name: n for n, name in enumerate(written, positional + len(keywords))}
-        layout = self.push or Struct((), 0)
+        layout = self.push or StructType((), 0)
         packer, order = None, tuple(pushed.values())
         if pushed.keys() == layout.numbered.keys():
             packer, order = layout.packer, tuple([pushed[name] for name in layout.numbered])

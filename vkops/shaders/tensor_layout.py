@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from vkops.shaders.layout import Array, Number, Struct, Type
+from vkops.shaders.layout import ArrayType, ScalarType, StructType, Type
 from vkops.shaders.module import Block
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class _Layout(NamedTuple):
         members = block.type.members
         if len(members) == 1 and not members[0].offset:
             member = members[0].type
-            if isinstance(member, Array) and member.form == "array":
+            if isinstance(member, ArrayType) and member.form == "array":
                 return cls(member.element, member.stride)
         return cls(block.type, 0)
 
@@ -88,7 +88,7 @@ class _Layout(NamedTuple):
             if self.stride % nbytes:
                 return False
             count = min(count, self.stride // nbytes)
-        elif isinstance(self.element, Struct) and not self.element.stride:
+        elif isinstance(self.element, StructType) and not self.element.stride:
             count = min(count, -(-self.element.nbytes // nbytes))
         return all(_begins(self.element, n * nbytes) for n in range(1, min(count, MAX_PARTS)))
 
@@ -119,7 +119,7 @@ class _Layout(NamedTuple):
         return all(first == (nbytes, 0) and last is not None for first, last in ends)
 
     def __str__(self) -> str:
-        if not isinstance(self.element, Struct):
+        if not isinstance(self.element, StructType):
             return f"elements of {self.stride} bytes"
         fields = ", ".join(f"{each.name} at byte {each.offset}" for each in self.element.members)
         return f"{fields}{f', in {self.stride} bytes' if self.stride else ''}"
@@ -188,7 +188,7 @@ def _misplaced(layout: _Layout, dtype: DType, count: int) -> str:
 
 def _misnamed(type_: Type, dtype: DType) -> str:
     """Return the first field that is at another place than the member with its name."""
-    members = {each.name: each for each in type_.members} if isinstance(type_, Struct) else {}
+    members = {each.name: each for each in type_.members} if isinstance(type_, StructType) else {}
     for name, (kind, offset, *_) in (dtype.fields or {}).items():
         if member := members.get(name):
             if member.offset != offset:
@@ -213,9 +213,9 @@ def _fields(dtype: DType, path: str = "", start: int = 0) -> Iterator[tuple[str,
 
 def _number_at(type_: Type, at: int) -> tuple[int, int] | None:
     """Return the size of the number to which a byte belongs, and the byte's position in it."""
-    if isinstance(type_, Number):
+    if isinstance(type_, ScalarType):
         return (type_.nbytes, at) if at < type_.nbytes else None
-    if isinstance(type_, Struct):
+    if isinstance(type_, StructType):
         inside = (_number_at(m.type, at - m.offset) for m in type_.members if m.offset <= at)
         return next((number for number in inside if number), None)
     if column := _column_of_rows(type_):  # rows of a matrix that is stored by rows
@@ -230,9 +230,9 @@ def _number_at(type_: Type, at: int) -> tuple[int, int] | None:
 
 def _begins(type_: Type, at: int) -> bool:
     """Whether a number outside of vectors, a vector, or a matrix's row in memory begins here."""
-    if isinstance(type_, Struct):
+    if isinstance(type_, StructType):
         return any(_begins(m.type, at - m.offset) for m in type_.members if m.offset <= at)
-    if isinstance(type_, Number) or type_.form == "vector":
+    if isinstance(type_, ScalarType) or type_.form == "vector":
         return at == 0
     if column := _column_of_rows(type_):
         return at % column.stride == 0 and at // column.stride < (column.count or 0)
@@ -240,19 +240,19 @@ def _begins(type_: Type, at: int) -> bool:
     return (type_.count is None or number < type_.count) and _begins(type_.element, within)
 
 
-def _column_of_rows(type_: Array) -> Array | None:
+def _column_of_rows(type_: ArrayType) -> ArrayType | None:
     """Return the type of the columns of a matrix whose rows are contiguous, else None."""
     column = type_.element
-    if type_.form == "matrix" and isinstance(column, Array) and column.stride > type_.stride:
+    if type_.form == "matrix" and isinstance(column, ArrayType) and column.stride > type_.stride:
         return column
     return None
 
 
 def _has_no_gaps(type_: Type, stride: int) -> bool:
     """Whether elements ``stride`` bytes apart are numbers, vectors or matrices without gaps."""
-    if isinstance(type_, Number):
+    if isinstance(type_, ScalarType):
         return stride == type_.nbytes
-    if isinstance(type_, Struct):
+    if isinstance(type_, StructType):
         return False
     if column := _column_of_rows(type_):
         is_whole = column.stride == type_.stride * (type_.count or 0)

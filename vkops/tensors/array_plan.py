@@ -1,4 +1,4 @@
-"""Programs of array functions: memoized plans between views of memory, and the results' shapes."""
+"""Plans of the functions for arrays, which are memoized, and the shapes of their results."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from vkops.plan.view import Ints, View
 from vkops.system.threads import cached_property, new_lock
 
 MAX_KILOBYTES = 8192
-"""Approximate size of the plans that one function keeps: 3 kB each, and 1 kB per region."""
+"""The approximate size of the plans that one function caches: 3 kB each, and 1 kB per region."""
 
 
 class ArrayPlan:
     """The program of an array function, and the shapes of its results.
 
-    Arrays without elements take no part: they have no regions, and are not among the plan's inputs
+    Arrays without elements are left out: they have no regions, and are not among the plan's inputs
     and outputs.
     """
 
@@ -42,7 +42,7 @@ class ArrayPlan:
 
     @cached_property
     def is_concatenation(self) -> bool:
-        """Whether the only result has the elements of all inputs, one input after the other."""
+        """Whether the only result is the concatenation of all inputs."""
         plan, start, whole = self.plan, 0, []
         for number, nbytes in enumerate(plan.inputs):
             elements = View.packed((nbytes // plan.element_size,))
@@ -60,9 +60,10 @@ def array_plan(
     shapes: Sequence[Ints],
     pieces: Sequence[Sequence[Region]],
 ) -> ArrayPlan:
-    """The plan that makes packed arrays of some shapes, each from its own regions.
+    """Return the plan that writes packed arrays of some shapes, each by its own regions.
 
-    Inputs are views of the memory that is read; regions number only the inputs with elements.
+    ``inputs`` are views of the memory that is read. The regions number only the inputs that have
+    elements.
     """
     outputs = []
     for shape, regions in zip(shapes, pieces, strict=True):
@@ -74,10 +75,10 @@ def array_plan(
 
 
 class memoized(dict[Any, ArrayPlan]):  # noqa: N801  # a decorator
-    """The plans that a function has built, by its arguments: ``plans[arguments]`` returns one.
+    """A cache of the plans that a function builds: ``plans[arguments]`` returns one.
 
-    A plan that is missing is built. The oldest ones go when all together are larger than
-    MAX_KILOBYTES. A dictionary finds a plan without a call of Python's.
+    A missing plan is built. When all plans together exceed MAX_KILOBYTES, the oldest are removed. A
+    plan that exists is found by ``dict`` itself, without a call of a Python function.
     """
 
     def __init__(self, build: Callable[..., ArrayPlan]) -> None:
@@ -89,13 +90,13 @@ class memoized(dict[Any, ArrayPlan]):  # noqa: N801  # a decorator
     def __missing__(self, arguments: tuple[Any, ...]) -> ArrayPlan:
         plan = self._build(*arguments)
         plan.program.name = self._build.__name__.strip("_")
-        if is_held(self._lock):  # by the thread that a signal handler has interrupted
+        if is_held(self._lock):  # in a signal handler that interrupted the lock's thread
             return plan
         with self._lock:
             if arguments not in self and plan.kilobytes <= MAX_KILOBYTES:
                 self[arguments] = plan
                 self._kilobytes += plan.kilobytes
-                self._remove_oldest()  # a loop here could keep the lock (test_locks.py)
+                self._remove_oldest()  # one plan: a loop here could keep the lock (test_locks.py)
         return plan
 
     def _remove_oldest(self) -> None:
@@ -104,7 +105,7 @@ class memoized(dict[Any, ArrayPlan]):  # noqa: N801  # a decorator
 
 
 def copy_view(view: View, itemsize: int) -> ArrayPlan:
-    """The plan of a packed copy of a view."""
+    """Return the plan of a packed copy of a view."""
     return array_plan(itemsize, [view], [view.sizes], [(pack(view),)])
 
 
@@ -113,9 +114,9 @@ packing: memoized = memoized(copy_view)
 
 @lru_cache(maxsize=64)
 def gathering(view: View, itemsize: int) -> tuple[ArrayPlan, npt.NDArray[np.int64]] | None:
-    """The plan of a packed copy that gathers blocks of a view by indices, and the indices.
+    """Return the plan of a packed copy that gathers blocks of a view by indices, and the indices.
 
-    None if a copy without indices has few parts.
+    Return None if a copy without indices has few parts.
     """
     blocks = indexing.blocks_of(view, MAX_DIMS)
     if blocks is None:
@@ -129,7 +130,7 @@ def gathering(view: View, itemsize: int) -> tuple[ArrayPlan, npt.NDArray[np.int6
 
 @memoized
 def assignment(source: View, target: View, nbytes: int, itemsize: int) -> ArrayPlan:
-    """Copy a view of a tensor to a view, of the same shape, of a tensor of ``nbytes`` bytes."""
+    """Return the plan that copies a view to another of the same shape, in ``nbytes`` bytes."""
     inputs = (source.extent * itemsize,)
     plan = CopyPlan(itemsize, inputs, (Output(nbytes, (copy(source, target),)),))
     return ArrayPlan(plan, [(nbytes // itemsize,)])
@@ -142,9 +143,10 @@ def assignment(source: View, target: View, nbytes: int, itemsize: int) -> ArrayP
 def take_indices(
     source: View, indices: IndexTensor, shape: Ints, place: int, itemsize: int
 ) -> ArrayPlan:
-    """Copy what tuples of indices select from the first axes of a view.
+    """Return the plan that copies the elements which tuples of indices select from a view.
 
-    The axes of the tuples begin at ``place`` in the result, of shape ``shape``.
+    The indices select along the first axes of ``source``. The axes of the tuples begin at axis
+    ``place`` of the result, whose shape is ``shape``.
     """
     axes = range(place, place + len(indices.view.sizes) - 1)
     target = in_front(View.packed(shape), axes)
@@ -156,9 +158,10 @@ def take_indices(
 def put_indices(
     source: View, target: View, indices: IndexTensor, place: int, nbytes: int, itemsize: int
 ) -> ArrayPlan:
-    """Copy to what tuples of indices select from the first axes of a view of ``nbytes`` bytes.
+    """Return the plan that writes to the elements which tuples of indices select from a view.
 
-    The axes of the tuples begin at ``place`` in the source.
+    The indices select along the first axes of ``target``, a view of ``nbytes`` bytes. The axes of
+    the tuples begin at axis ``place`` of the source.
     """
     axes = range(place, place + len(indices.view.sizes) - 1)
     region = indexing.scatter_nd(Read(0, in_front(source, axes)), indices, target)
@@ -167,7 +170,7 @@ def put_indices(
 
 @memoized
 def take_along(source: View, indices: IndexTensor, axis: int, itemsize: int) -> ArrayPlan:
-    """Copy one element for each index, which replaces the element's own place along an axis."""
+    """Return the plan that reads, for each index, the element at this index along an axis."""
     shape = indices.view.sizes
     region = indexing.gather_elements(Read(0, source), indices, View.packed(shape), axis)
     return _plan(region, source, indices, shape, itemsize)
@@ -177,14 +180,14 @@ def take_along(source: View, indices: IndexTensor, axis: int, itemsize: int) -> 
 def put_along(
     source: View, target: View, indices: IndexTensor, axis: int, nbytes: int, itemsize: int
 ) -> ArrayPlan:
-    """Write one element for each index to a view of ``nbytes`` bytes."""
+    """Return the plan that writes the element at each index of a view along an axis."""
     region = indexing.scatter_elements(Read(0, source), indices, target, axis)
     return _plan(region, source, indices, (nbytes // itemsize,), itemsize)
 
 
 @memoized
 def stack_indices(views: tuple[View, ...], itemsize: int) -> ArrayPlan:
-    """Stack views of the inputs, of one shape, along a new last axis."""
+    """Return the plan that stacks views of the inputs, of one shape, along a new last axis."""
     shape = (*views[0].sizes, len(views))
     target, last = View.packed(shape), len(shape) - 1
     regions = [copy(view, target.take(last, i), i) for i, view in enumerate(views)]
@@ -192,14 +195,14 @@ def stack_indices(views: tuple[View, ...], itemsize: int) -> ArrayPlan:
 
 
 def in_front(view: View, axes: Sequence[int]) -> View:
-    """The view with some axes before the others."""
+    """Return the view with some axes moved before the others."""
     return view.permute((*axes, *[n for n in range(len(view.sizes)) if n not in axes]))
 
 
 def _plan(
     region: Region, source: View, indices: IndexTensor, shape: Ints, itemsize: int
 ) -> ArrayPlan:
-    """The plan of a region that makes an array of some shape, or writes to it."""
+    """Return the plan of one region that writes an array of ``shape``."""
     if not prod(region.sizes):
         return ArrayPlan(CopyPlan(itemsize, (), ()), [shape])
     inputs = (source.extent * itemsize, indices.view.extent * int(indices.dtype[1]))

@@ -14,30 +14,30 @@ from vkops.errors import InvalidDescTypeError, import_late
 from vkops.runtime.device import OperatorDevice
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
-"""Versions of the array API whose functions for creating, moving and indexing elements are here."""
+"""The versions of the array API of which the functions that move elements exist here."""
 
 UNCHANGED = {
     *("copyto", "save", "savetxt", "savez", "savez_compressed"),
     *("iscomplexobj", "isrealobj", "may_share_memory", "ndim", "shape", "shares_memory", "size"),
 }
-"""NumPy's functions that describe, save or read an array: they run as they are."""
+"""NumPy's functions that describe, save or read an array: NumPy's own code runs for them."""
 
 COMPARISONS = {"allclose", "array_equal", "array_equiv"}
-"""NumPy's functions that say whether arrays are the same: they read the elements of tensors."""
+"""NumPy's functions that compare whole arrays: they read the elements of tensors."""
 
 COUNTERPARTS = {
     "array": "vkops.tensors.creation:array",
     "asanyarray": "vkops:asarray",
     "split": "vkops.tensors.manipulation:split_at",  # vkops.split takes sizes, as DirectML does
 }
-"""NumPy's functions whose counterparts have other names than theirs in vkops or vkops.kernels."""
+"""NumPy's functions whose counterparts in vkops or vkops.kernels have other names."""
 
 RENAMED = {"ddof": "correction"}
 """NumPy's arguments that have another name in vkops."""
 
 
 def refuse_to_compute(operator: str) -> NoReturn:
-    """Refuse an operator or function that vkops does not have for tensors (ARRAY-08)."""
+    """Raise an error: vkops does not have this operator or function for tensors (ARRAY-08)."""
     instead = computing_function(operator.rpartition(".")[2]) or ".numpy() to compute"
     message = f"{operator} is not available for tensors; use {instead}"
     raise InvalidDescTypeError("", "tensor", message, "ARRAY-08")
@@ -49,7 +49,7 @@ def call_counterpart(
     kwargs: Mapping[str, Any],
     device: OperatorDevice,
 ) -> Any:
-    """Call the function of vkops that stands for one of NumPy, if there is one (ARRAY-08)."""
+    """Call the function of vkops that corresponds to a function of NumPy (ARRAY-08)."""
     if func.__module__ == "numpy" and func.__name__ in UNCHANGED:
         return func._implementation(*args, **kwargs)  # type: ignore[attr-defined]
     counterpart = _counterpart(func)
@@ -70,7 +70,7 @@ def call_counterpart(
 def _counterpart(
     func: Callable[..., Any],
 ) -> tuple[Callable[..., Any], Signature, Signature] | None:
-    """The function of vkops that stands for one of NumPy, its signature and NumPy's."""
+    """Return the function of vkops for a function of NumPy, and the signatures of both."""
     if func.__module__ != "numpy":  # such as numpy.linalg.diagonal, which takes other axes
         return None
     name = func.__name__
@@ -94,10 +94,11 @@ _kind = attrgetter("kind")
 
 
 def _rebound(bound: BoundArguments, signature: Signature) -> BoundArguments:
-    """Bind arguments of a function of NumPy to its counterpart.
+    """Bind the arguments of a call of a NumPy function to its counterpart.
 
-    Arguments that have NumPy's default are left out, so that the counterpart need not have them. So
-    is the order of a result in memory, unless it is column by column: tensors have only one.
+    Arguments with NumPy's default value are left out, so that the counterpart need not have them.
+    The memory order of the result is left out, too, unless it is column by column: tensors have one
+    order only.
     """
     taken = signature.parameters
     positional: list[Any] = []

@@ -84,7 +84,7 @@ def array(
     """
     tensor = asarray(obj, dtype, copy=copy, device=device)
     missing = integer(ndmin, Place("ARRAY", "ndmin", "ARRAY-06")) - tensor.ndim
-    ones = (1,) * min(missing, 1000)  # reshape refuses more
+    ones = (1,) * min(missing, 1000)  # reshape raises an error for more
     return tensor.reshape(ones + tensor.shape) if ones else tensor
 
 
@@ -93,9 +93,9 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
 
     A tensor of vkops is returned itself, unless a copy is asked for.
 
-    Memory of CUDA on the same GPU is copied there, to a tensor that CUDA sees, too: what it was
-    given to write the elements is waited for on the GPU. If that is not possible, an exporter on
-    another device is asked for a copy in host memory.
+    Memory of CUDA on the same GPU is copied on the GPU, to a tensor that CUDA also sees. The copy
+    waits, on the GPU, for the work of CUDA that writes the elements. If that is not possible, an
+    exporter on another device is asked for a copy in host memory.
 
     The 8- and 16-bit floating-point types that NumPy lacks, such as bfloat16, have the dtypes of
     the package ml_dtypes.
@@ -247,11 +247,11 @@ def arange(
     *,
     device: DeviceLike = None,
 ) -> Tensor:
-    """The numbers from ``start`` (or 0) to before ``stop``, as ``numpy.arange`` makes them.
+    """The numbers from ``start`` (or 0) to before ``stop``, as ``numpy.arange`` returns them.
 
     Raises:
-        InvalidDescError: arguments that NumPy refuses (ARRAY-10), or a dtype whose elements cannot
-            be moved (T-02).
+        InvalidDescError: arguments that NumPy does not accept (ARRAY-10), or a dtype whose elements
+            cannot be moved (T-02).
         OutOfDeviceMemoryError: neither the device nor the host has memory for it.
 
     >>> import vkops
@@ -283,11 +283,11 @@ def linspace(
     device: DeviceLike = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """``num`` numbers at equal distances, as ``numpy.linspace`` makes them of two numbers.
+    """``num`` numbers at equal distances, as ``numpy.linspace`` returns them for two numbers.
 
     Raises:
-        InvalidDescError: a negative number (ARRAY-06), arguments that NumPy refuses, or that are
-            arrays (ARRAY-10), or a dtype whose elements cannot be moved (T-02).
+        InvalidDescError: a negative number (ARRAY-06), arguments that are arrays, or that NumPy
+            does not accept (ARRAY-10), or a dtype whose elements cannot be moved (T-02).
         OutOfDeviceMemoryError: neither the device nor the host has memory for it.
 
     >>> import vkops
@@ -313,7 +313,7 @@ def linspace(
 def _like(
     name: str, x: Any, shape: Any, dtype: Any, device: DeviceLike
 ) -> tuple[Any, np.dtype[Any], Device | None]:
-    """The shape, dtype and device of a result that is like ``x``."""
+    """Return the shape, dtype and device of a result that is like ``x``."""
     home = chosen_device(name, device)
     like = x if isinstance(x, Tensor) else as_array(x)
     if home is None and isinstance(like, Tensor):
@@ -323,7 +323,7 @@ def _like(
 
 
 def _full(name: str, shape: Any, dtype: Any, device: DeviceLike, value: Any) -> Tensor:
-    """A tensor whose elements are a scalar, which is converted as ``numpy.full`` does."""
+    """Return a tensor filled with a scalar, which is converted as ``numpy.full`` does."""
     with numpy_refusals(name, "fill_value"):
         if np.ndim(value):
             raise Place(name, "fill_value", "ARRAY-10").wrong_kind(value, "a scalar")
@@ -339,7 +339,7 @@ def _fill(shape: Ints, value: bytes) -> ArrayPlan:
 
 
 def _check_host_memory(name: str, count: int, dtype: np.dtype[Any] | None) -> None:
-    """Refuse an array on the host that would take all of its memory (ARRAY-03)."""
+    """Raise an error for an array that needs more than all memory of the host (ARRAY-03)."""
     itemsize = 16 if dtype is None else dtype.itemsize
     check_shape(name, (max(0, count),), itemsize)
-    host_memory.check(max(0, count) * itemsize)
+    host_memory.check_available(max(0, count) * itemsize)

@@ -1,4 +1,4 @@
-"""Tensors in memory that CUDA sees, too: DLPack's CUDA devices, and CUDA's array interface."""
+"""Tensors in memory that CUDA also sees: DLPack's CUDA devices, and CUDA's array interface."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from vkops.tensors.exchange import CPU, CUDA, capsule_of, imported, label_device
 from vkops.tensors.shape_arguments import may_copy
 
 UNORDERED = -1
-"""DLPack's value of ``stream`` for consumers that order what they do themselves."""
+"""DLPack's value of ``stream`` for consumers that synchronize by themselves."""
 
 
 def device_of(array: DeviceArray) -> CudaDevice | str:
-    """CUDA's device that sees the elements, or why there is none."""
+    """Return the CUDA device that sees the elements, or the reason why there is none."""
     lazy = array._lazy
     buffer = array._buffer if lazy is None else lazy[0]._buffer
     if not is_shared(buffer):
@@ -35,12 +35,12 @@ def device_of(array: DeviceArray) -> CudaDevice | str:
 
 
 def cuda_of(device: OperatorDevice) -> CudaDevice:
-    """CUDA's device that is a device of vkops.
+    """Return the CUDA device that is the same GPU as a device of vkops.
 
     Raises:
         DeviceError: there is none, or the device is closed or lost, or a program is recorded.
     """
-    device.prepare()
+    device.finish_streams()
     device.vulkan.refuse_recording("CUDA cannot be used, because nothing runs yet")
     found = device.vulkan.cuda
     if isinstance(found, str):
@@ -49,11 +49,11 @@ def cuda_of(device: OperatorDevice) -> CudaDevice:
 
 
 def stream_of(operator: str, stream: Any, refused: int) -> int:
-    """CUDA's handle of a stream; None stands for its default stream (ARRAY-11)."""
+    """Return CUDA's handle of a stream; None means its default stream (ARRAY-11)."""
     place = Place(operator, "stream", "ARRAY-11")
     handle = LEGACY if stream is None else integer(stream, place)
     if handle < UNORDERED or handle == refused:
-        first = UNORDERED - refused  # the other one of -1 and 0
+        first = UNORDERED - refused  # the other one of -1 and 0 is allowed
         raise place.wrong_kind(stream, f"None, {first}, 1, 2, or a handle of a stream of CUDA")
     return handle
 
@@ -61,7 +61,7 @@ def stream_of(operator: str, stream: Any, refused: int) -> int:
 def exported(
     array: DeviceArray, device: tuple[int, int], stream: Any, max_version: Any, copy: Any
 ) -> Any:
-    """The capsule of DLPack that shows the elements to a device of CUDA; see ``__dlpack__``."""
+    """Return a DLPack capsule that shows the elements to a CUDA device; see ``__dlpack__``."""
     found = device_of(array)
     if isinstance(found, str):
         refuse_export("dl_device", f"got {device}, which is CUDA's: {found}")
@@ -86,7 +86,7 @@ def exported(
 
 
 def interface(array: DeviceArray) -> dict[str, Any]:
-    """The value of ``__cuda_array_interface__``.
+    """Return the value of ``__cuda_array_interface__``.
 
     Raises:
         AttributeError: CUDA does not see the elements.
@@ -105,7 +105,7 @@ def interface(array: DeviceArray) -> dict[str, Any]:
 
 
 def _shown(array: DeviceArray, cuda: CudaDevice) -> npt.NDArray[Any]:
-    """The elements at CUDA's addresses, which the host must not read."""
+    """Return an array at CUDA's addresses of the elements; the host must not read it."""
     base, view = array.placed()
     buffer = cast(Buffer, base.buffer)
     address = cuda.address(array.device.vulkan, buffer)
@@ -114,19 +114,19 @@ def _shown(array: DeviceArray, cuda: CudaDevice) -> npt.NDArray[Any]:
 
 
 def copied(device: Any, exporter: Any) -> Any:
-    """A shared tensor with a copy, made on the GPU, of the elements of an exporter of DLPack.
+    """Return a shared tensor with a copy, made on the GPU, of the elements of a DLPack exporter.
 
-    None if they are not memory of CUDA on that GPU, or this thread records a program, of which they
-    are to be constants.
+    Return None if the elements are not memory of CUDA on the same GPU. Return None also while this
+    thread records a program: the recording needs the elements as constants.
     """
     try:
         kind, number = exporter.__dlpack_device__()
-    except CONVERSION_ERRORS:  # it is none, which is said when it is asked for its elements
+    except CONVERSION_ERRORS:  # not an exporter: the error is raised when its elements are read
         return None
     vulkan = device.vulkan
     if kind != CUDA or vulkan.recording is not None:
         return None
-    device.prepare()
+    device.finish_streams()
     cuda = vulkan.cuda
     if isinstance(cuda, str) or cuda.number != number:
         return None

@@ -1,4 +1,4 @@
-"""Elements of a shape and a NumPy dtype in memory, and the plans that make and copy them."""
+"""Arrays of a shape and a NumPy dtype in device memory, and the plans that create and copy them."""
 
 from __future__ import annotations
 
@@ -40,20 +40,24 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound="DeviceArray")
 
 _ALONE = 4
-"""References to a buffer in ``_snapshot`` if there are no others: those of the tensor, of the view,
-of the variable and of the argument of ``getrefcount``. With a debugger there are more, and numpy()
-copies."""
+"""The number of references to a buffer in ``_snapshot`` if nothing else refers to it.
+
+They are those of the tensor, of the view, of the variable and of the argument of ``getrefcount``.
+Under a debugger there are more; ``numpy()`` then copies.
+"""
 
 _ALLOCATION_ALONE = 2
-"""The same for the buffer's allocation, to which alone work refers that can run again: those of the
-buffer and of the argument."""
+"""The same number for the buffer's allocation: those of the buffer and of the argument.
+
+Work that can run again refers to the allocation, and not to the buffer.
+"""
 
 _NOTHING = np.frombuffer(b"", np.uint8)
 """The memory of arrays without elements."""
 
 
 def _read_only(name: str, doc: str) -> Any:
-    """A property: with another shape or dtype, memory of other tensors would be read and written.
+    """Return a property that cannot be set, as another shape or dtype would read memory of others.
 
     ``attrgetter`` reads as fast as an attribute.
     """
@@ -61,7 +65,7 @@ def _read_only(name: str, doc: str) -> Any:
 
 
 class DeviceArray:
-    """The memory of a ``Tensor``: what the modules need that its methods call."""
+    """The memory of a ``Tensor``, with the operations that modules below ``Tensor`` use."""
 
     __slots__ = (
         "__weakref__",
@@ -97,7 +101,7 @@ class DeviceArray:
         *,
         on_host: bool | None = False,
     ) -> None:
-        """Allocate memory: of the host if ``on_host``, or if that is None and it does not fit."""
+        """Allocate memory: on the host if ``on_host``, or if it is None and the device is full."""
         self._describe(device, shape, dtype)
         if self._size:
             if on_host is None:
@@ -122,7 +126,7 @@ class DeviceArray:
     def from_array(
         cls, device: OperatorDevice, array: Any, *, on_host: bool | None = False
     ) -> Self:
-        """Copy an array, or anything that NumPy makes one of, to the device."""
+        """Copy an array, or anything that NumPy converts to one, to the device."""
         source = as_array(array)
         tensor = cls(device, source.shape, source.dtype, on_host=on_host)
         if tensor._buffer is not None:
@@ -137,14 +141,14 @@ class DeviceArray:
         shape: Ints,
         dtype: np.dtype[Any],
     ) -> Self:
-        """Make a tensor of a buffer that holds its elements."""
+        """Return a tensor over a buffer that holds its elements."""
         tensor = cls.__new__(cls)
         tensor._describe(device, shape, dtype)
         tensor._buffer = buffer
         return tensor
 
     def _over(self, base: Self, view: View, *, read_only: bool = False) -> Self:
-        """A view of a tensor's memory; without elements it needs none."""
+        """Return a view of a tensor's memory; a view without elements refers to none."""
         result = self.over(self.device, None, view.sizes, self.dtype)
         result._read_only = self._read_only or read_only
         if result.size:
@@ -161,10 +165,10 @@ class DeviceArray:
         progress: Progress = None,
         targets: Sequence[Self | None] = (),
     ) -> list[Self]:
-        """Run a plan; make a tensor for each result, or write to the tensor in ``targets``.
+        """Run a plan; return a new tensor for each result, or write to the tensor in ``targets``.
 
-        Inputs are packed: of a view, a packed copy is read. Data that does not fit on the device is
-        streamed, if all inputs are on the host.
+        Inputs are packed: of a view that is not, a packed copy is read. Data that does not fit on
+        the device is streamed, if all inputs are on the host.
         """
         outputs = list(zip_longest(plan.shapes, dtypes, targets))
         return run_program(cls, plan.program, plan.nbytes, device, inputs, outputs, progress)
@@ -181,9 +185,9 @@ class DeviceArray:
     def buffer(self) -> Buffer | HostBuffer | None:
         """The memory that holds the elements, row by row; None if there are none.
 
-        Of a view that is not the whole of its tensor in the same order, it is a packed copy: each
-        access makes a new one, with one dispatch. Arrays that ``numpy`` has made do not change with
-        it, and while something refers to it, ``numpy`` makes copies.
+        A view that is not the whole of its tensor, in the same order, returns a packed copy: each
+        access copies again, with one dispatch. Arrays that ``numpy`` returned do not change when
+        this memory is written; while something refers to it, ``numpy`` returns copies.
 
         Raises:
             DeviceError: the tensor was released.
@@ -198,15 +202,15 @@ class DeviceArray:
         return None if base is self else base.buffer
 
     def _unshown(self) -> Buffer | HostBuffer | None:
-        """Move the elements to other memory if arrays show where they are; return the memory."""
+        """Return the memory of the elements; if arrays show it, move the elements first."""
         while (buffer := self._buffer) is not None:
-            with self.device.vulkan.lock:  # which ``_snapshot`` holds
-                shown = buffer.shown()  # until the move has ended
+            with self.device.vulkan.lock:  # ``_snapshot`` holds this lock
+                shown = buffer.shown()  # keeps the view alive until the elements are moved
             if shown is None:
                 break
             moved = buffer.clone(0, buffer.nbytes)
             with self.device.vulkan.lock:
-                if self._buffer is buffer:  # else another thread was faster
+                if self._buffer is buffer:  # otherwise another thread has moved them
                     self._buffer = moved
         return buffer
 
@@ -227,7 +231,7 @@ class DeviceArray:
         >>> x[2:].handles.offset - x.handles.offset, x[2:].handles.size
         (32, 32)
         """
-        self.device.check()
+        self.device.check_usable()
         base, view = self.placed()
         if not self.size or not view.is_contiguous:
             what = "is a view that is not contiguous" if self.size else "has no elements"
@@ -279,16 +283,16 @@ class DeviceArray:
         self.placed()
         if self._lazy is not None:
             buffer = self.copy()._buffer
-            self.device.prepare()
+            self.device.finish_streams()
             with self.device.vulkan.lock:
-                if self._lazy is not None:  # else another thread was faster
+                if self._lazy is not None:  # otherwise another thread has copied them
                     self._buffer = buffer
                     self._lazy = None
                     self._read_only = False
         return self
 
     def placed(self) -> tuple[Self, View]:
-        """The tensor that owns the memory, and the view of it, unless one was released."""
+        """Return the tensor that owns the memory, and the view of it; DeviceError if released."""
         lazy = self._lazy
         base, view = (self, packed(self.shape)) if lazy is None else lazy
         if base._buffer is None and base.size:
@@ -305,7 +309,7 @@ class DeviceArray:
         return self._run(packing[view, itemsize], [base], self.dtype)
 
     def _with_few_parts(self) -> Self:
-        """The tensor itself, or a copy if a plan that reads its view would have too many parts."""
+        """Return the tensor, or a copy if a plan that reads its view would have too many parts."""
         _, view = self.placed()
         many = len(view.sizes) > MAX_DIMS and gathering(view, self.dtype.itemsize)
         return self.copy() if many else self
@@ -371,7 +375,7 @@ class DeviceArray:
         return self.numpy(out=out, wait=blocking)  # type: ignore[arg-type]
 
     def _checked_out(self, out: Any) -> npt.NDArray[Any]:
-        """The array that elements are copied to (ARRAY-20)."""
+        """Return ``out`` if the elements can be copied to it, or raise an error (ARRAY-20)."""
         kind = f"an array of {self.shape} {self.dtype} that can be written to"
         if not isinstance(out, np.ndarray):
             raise Place("NUMPY", "out", "ARRAY-20").wrong_kind(out, kind)
@@ -381,7 +385,7 @@ class DeviceArray:
         return out
 
     def _copy_to(self, out: npt.NDArray[Any], *, wait: bool) -> int:
-        """Copy the elements; return the submission that does, 0 if it has ended."""
+        """Copy the elements; return the submission that copies, or 0 if it has ended."""
         base, view = self.placed()
         access(out, written=True)
         buffer = base._buffer
@@ -408,7 +412,7 @@ class DeviceArray:
         [1, 2, 3]
         """
         device = self.device
-        await ended(device, 0)  # streams
+        await ended(device, 0)  # waits for streams
         base, view = self.placed()
         if not isinstance(base._buffer, Buffer):  # the host has the elements
             return self.numpy()
@@ -425,7 +429,7 @@ class DeviceArray:
         return cloned.peek().view(self.dtype).reshape(self.shape)
 
     def mapped(self) -> npt.NDArray[Any]:
-        """The elements as a read-only array of the memory itself, which shows later writes, too.
+        """Return a read-only array over the memory itself, which shows later writes, too.
 
         Raises:
             DeviceError: the host does not see the memory.
@@ -436,7 +440,7 @@ class DeviceArray:
         return strided(memory, self.dtype, view)
 
     def _elements(self) -> tuple[npt.NDArray[Any], bool]:
-        """The array that ``numpy`` returns, and whether it is a copy."""
+        """Return the array that ``numpy`` returns, and whether it is a copy."""
         base, view = self.placed()
         shown = base._snapshot()
         if shown is not None:
@@ -445,7 +449,7 @@ class DeviceArray:
         if not self.size:
             return strided(_NOTHING, self.dtype, view), False
         buffer = base._buffer
-        if buffer is None:  # released meanwhile
+        if buffer is None:  # another thread has released it
             raise DeviceError(f"the tensor {self.shape} {self.dtype} was released")
         if not view.is_contiguous:
             return self.copy().numpy(), True
@@ -453,13 +457,14 @@ class DeviceArray:
         return buffer.array(start, self.nbytes).view(self.dtype).reshape(self.shape), True
 
     def _snapshot(self) -> MemoryView | None:
-        """A view of the memory, which nothing writes after ``finish_writes``; None to take a copy.
+        """Return a view of the memory, which nothing writes after ``finish_writes``; None to copy.
 
-        While there is the view, the tensor moves its elements before they are written (``buffer``).
-        Nothing else may write the memory or keep its address, so there is a view only if nothing
-        else refers to the memory, as bound operators, recorded programs and calls of other threads
-        do. They refer to it first and then look at whether it is shown; here, it is shown first and
-        then references are counted: one of the two sides sees the other.
+        As long as the view exists, the tensor moves its elements to other memory before they are
+        written (``buffer``). Nothing else may write the memory or keep its address. So there is a
+        view only if nothing else refers to the memory: no bound operator, no recorded program and
+        no call of another thread. These refer to the memory first, and then test whether it is
+        shown. This method shows it first, and then counts the references. So at least one of the
+        two sides sees the other.
         """
         with self.device.vulkan.lock:
             buffer = self._buffer
@@ -491,10 +496,10 @@ def run_program(
 
     ``outputs`` has the shape and the data type of each result, and the tensor to write to.
 
-    A program has two executions. ``_run_steps`` takes the least time, and runs the calls that it
-    can: small ones on tensors of the device. A ``BoundProgram`` runs all others.
+    There are two ways to run a program. ``_run_steps`` is the faster one. It can only run small
+    programs on tensors in device memory. A ``BoundProgram`` runs all others.
     """
-    # Where much memory is needed, results are on the host if neither they nor an input has room.
+    # If much memory is needed, results are on the host when neither they nor an input fit.
     read = None if nbytes <= open_device.MAX_UNCHECKED_BYTES else _memory_read(device, inputs)
     on_host = read is not None and not (
         any(type(memory) is Extent and type(memory.resource) is Buffer for memory in read)
@@ -520,10 +525,10 @@ def _run_steps(
     inputs: Sequence[DeviceArray | npt.NDArray[Any]],
     results: Sequence[DeviceArray],
 ) -> bool:
-    """Run the prepared steps of a program, and return True; if that is not possible, do nothing.
+    """Run the prepared steps of a program and return True; or do nothing and return False.
 
-    It is not while this thread records, nor if the program has none, nor if the memory of a tensor
-    is on the host, in several pieces, or has to move before it is written or read.
+    That is not possible while this thread records, or if the program has no prepared steps, or if
+    the memory of a tensor is on the host, is in several pieces, or must move before it is used.
     """
     vulkan = device.vulkan
     reads, writes = _allocations(inputs), _allocations(results, written=True)
@@ -531,7 +536,7 @@ def _run_steps(
         return False
     steps = program.native_steps(device)
     if writes and steps:
-        device.prepare()
+        device.finish_streams()
         return vulkan.start(vulkan.native.run, steps, reads, writes, program.name) > 0
     return not writes
 
@@ -539,7 +544,7 @@ def _run_steps(
 def _memory_read(
     device: OperatorDevice, inputs: Sequence[DeviceArray | npt.NDArray[Any]]
 ) -> list[TensorMemory]:
-    """The memory of the inputs that have elements, for a program to read."""
+    """Return the memory of the inputs that have elements, for a program that reads it."""
     vulkan = device.vulkan
     return [memory for each in inputs if (memory := _memory(each, vulkan)) is not None]
 
@@ -547,7 +552,10 @@ def _memory_read(
 def _allocations(
     arrays: Sequence[DeviceArray | npt.NDArray[Any]], *, written: bool = False
 ) -> list[Allocation] | None:
-    """The memory of tensors with elements; None if some is elsewhere, or has to move first."""
+    """Return the allocations of tensors with elements; None if not all can be used as they are.
+
+    They cannot if the elements are on the host, or must move before they are written.
+    """
     allocations = []
     for each in arrays:
         if not isinstance(each, DeviceArray):
@@ -563,9 +571,10 @@ def _allocations(
 def _memory(
     source: DeviceArray | npt.NDArray[Any], reader: VulkanDevice | None = None
 ) -> TensorMemory | None:
-    """The memory of a source's elements, if it has some, to be written or to be read once.
+    """Return the memory of a source's elements for one read or for writes; None without elements.
 
-    ``reader`` is the queue that reads it: a recorded program keeps the address.
+    ``reader`` is the queue that reads it. If the queue is recording a program, the program keeps
+    the address, so memory that arrays show is moved first, as for writes.
     """
     if not isinstance(source, DeviceArray):
         return source if source.size else None
@@ -578,14 +587,14 @@ def _memory(
 
 
 def check_device(name: str, field: str, array: DeviceArray, home: OperatorDevice) -> None:
-    """Refuse a tensor whose memory a device cannot use: that of another adapter (B-02)."""
+    """Raise an error for a tensor of another adapter, whose memory a device cannot use (B-02)."""
     if array.device is not home and not array.device.shares_memory_with(home):
         message = f"is on {array.device!r}, must be on {home!r}; tensor.to(device) copies it"
         refuse(name, field, message, "B-02")
 
 
 def strided(memory: npt.NDArray[np.uint8], dtype: np.dtype[Any], view: View) -> npt.NDArray[Any]:
-    """The elements of a view, in memory that the host sees, as an array."""
+    """Return the elements of a view as an array; ``memory`` is memory that the host sees."""
     strides = tuple([stride * dtype.itemsize for stride in view.strides])
     start = view.offset * dtype.itemsize
     array: npt.NDArray[Any] = np.ndarray(view.sizes, dtype, memory, start, strides)

@@ -1,9 +1,9 @@
 """split, join and slice with NumPy semantics: arrays or tensors in, tensors out.
 
-Each is one dispatch, which reads views without copying them first; none is needed where the arrays
-that are sent are the result. Arrays that do not fit on the device together with the result are
-streamed through it; the result is on the host then, and ``progress`` is called with the bytes done
-so far and the bytes in all.
+Each is one dispatch, which reads views without copying them first. No dispatch is needed if the
+result is the elements of NumPy arrays, one array after the other: they are sent into the result.
+Arrays that do not fit on the device together with the result are streamed through it. The result is
+then on the host, and ``progress`` is called with the number of bytes done and of all bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
 from vkops.tensors import shape_arguments as shapes
 from vkops.tensors.array_plan import ArrayPlan, array_plan, copy_view
-from vkops.tensors.operations import Source, native, planned, source_of
+from vkops.tensors.operations import TensorOrArray, native, planned, source_of
 from vkops.tensors.shape_arguments import MAX_PIECES, OneOrMore, counts, in_rank, packed
 from vkops.tensors.tensor import DeviceLike, Tensor
 
@@ -107,9 +107,9 @@ def slice(
     steps = None if strides is None else counts(strides, Place("SLICE", "strides", "SLICE-01"))
     source = source_of(x)
     if not isinstance(source, Tensor) and all(lengths):
-        _slice[source.itemsize, starts, lengths, steps, packed(source.shape)]  # they are in it
+        _slice[source.itemsize, starts, lengths, steps, packed(source.shape)]  # checks them
         index: tuple[Any, ...] = (*map(_range, starts, lengths, steps or (1,) * len(starts)), ...)
-        source = source[index]  # only what is read is sent: an array, even without dimensions
+        source = source[index]  # only these are sent: an array, even without dimensions
         starts, steps = (0,) * len(starts), None
     return _slice("SLICE", [source], device, progress, starts, lengths, steps)[0]
 
@@ -130,7 +130,7 @@ def _split(itemsize: int, sizes_or_count: Ints | int, axis: int, source: View) -
 def join_arrays(
     itemsize: int, name: str, dtypes: tuple[np.dtype[Any], ...], axis: int, *views: View
 ) -> ArrayPlan:
-    """The plan that concatenates views of its inputs (JOIN-02 to JOIN-05)."""
+    """Return the plan that concatenates views of its inputs (JOIN-02 to JOIN-05)."""
     first = views[0].sizes
     axis = in_rank(name, axis, len(first), "JOIN-02")
     for i, (view, dtype) in enumerate(zip(views, dtypes, strict=True)):
@@ -181,8 +181,8 @@ def _range(start: int, count: int, step: int) -> builtins.slice:
 # -- arguments -------------------------------------------------------------------------------------
 
 
-def joinable(name: str, tensors: Any) -> tuple[list[Source], tuple[np.dtype[Any], ...]]:
-    """The arrays or tensors to concatenate, at least one, and their data types (JOIN-01)."""
+def joinable(name: str, tensors: Any) -> tuple[list[TensorOrArray], tuple[np.dtype[Any], ...]]:
+    """Return the arrays or tensors to concatenate, at least one, and their data types (JOIN-01)."""
     sources = [*map(native, entries(name, tensors))]
     if not sources:
         refuse(name, "tensors", "got none, must be at least 1", "JOIN-01")
@@ -190,7 +190,7 @@ def joinable(name: str, tensors: Any) -> tuple[list[Source], tuple[np.dtype[Any]
 
 
 def entries(name: str, tensors: Any) -> Sequence[Any]:
-    """The arrays or tensors to concatenate, as a sequence (JOIN-01)."""
+    """Return the arrays or tensors to concatenate as a sequence (JOIN-01)."""
     if type(tensors) in (list, tuple):
         return tensors  # type: ignore[no-any-return]
     place = Place(name, "tensors", "JOIN-01")

@@ -184,17 +184,17 @@ class ElementMethods(ViewMethods):
         elements.write(self, scalar)
 
     def _check_writable(self, name: str) -> None:
-        """Refuse a read-only view (ARRAY-10)."""
+        """Raise an error for a read-only view (ARRAY-10)."""
         if self._read_only:
             refuse(name, "tensor", "is read-only: broadcast_to repeats its elements", "ARRAY-10")
 
     def _assigned(self, name: str, shape: Ints, value: Any) -> DeviceArray | npt.NDArray[Any]:
-        """A value with the dtype of this tensor, to be written to elements of this shape."""
+        """Return a value with the dtype of this tensor, to be written to elements of this shape."""
         self._check_writable(name)
         if isinstance(value, DeviceArray):
             check_device(name, "value", value, self.device)
         is_array = isinstance(value, (np.ndarray, DeviceArray))
-        if is_array:  # before its elements are converted
+        if is_array:  # checked before the elements are converted
             shapes.check_broadcast(name, value.shape, shape)
             if 0 in shape:  # NumPy checks the cast of dtypes, but converts no element
                 value = np.empty(0, value.dtype)
@@ -204,14 +204,14 @@ class ElementMethods(ViewMethods):
         return source
 
     def _converted(self, name: str, value: Any) -> DeviceArray | npt.NDArray[Any]:
-        """A value as NumPy converts it to this dtype; a tensor that has the dtype, as it is."""
+        """Return a value as NumPy converts it to this dtype, or a tensor that has the dtype."""
         if isinstance(value, DeviceArray):
             base, _ = value.placed()
             if value.dtype == self.dtype and isinstance(base._buffer, Buffer):
                 return value
             value = value.numpy()
         with numpy_refusals(name):
-            if isinstance(value, np.generic):  # NumPy casts scalars by other rules than arrays
+            if isinstance(value, np.generic):  # NumPy casts its scalars by other rules than arrays
                 scalar = np.empty((), self.dtype)
                 scalar[...] = value
                 return scalar

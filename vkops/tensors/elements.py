@@ -1,4 +1,4 @@
-"""Functions that methods of ``Tensor`` call: to select elements, to write and to print them."""
+"""Functions that methods of ``Tensor`` call to select, write and print elements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.basic_index import Texts, basic_index
+from vkops.arguments.basic_index import ErrorFormats, basic_index
 from vkops.arguments.values import Place
 from vkops.errors import CONVERSION_ERRORS, from_builtin, import_late
 from vkops.gpu.kernels.choice import MAX_DIMS
@@ -26,13 +26,13 @@ from vkops.tensors.array_plan import (
     take_indices,
 )
 from vkops.tensors.device_array import A, DeviceArray, strided
-from vkops.tensors.index_arrays import IndexNumbers, Indices, as_indices, check_range, tuples
+from vkops.tensors.index_arrays import IndexNumbers, IndexSource, as_indices, check_range, tuples
 from vkops.tensors.shape_arguments import check_shape, packed, refuse_index
 
 # -- selecting -------------------------------------------------------------------------------------
 
 INDEX = Place("", "index", "ARRAY-09")
-_TEXTS = Texts(  # NumPy's
+_TEXTS = ErrorFormats(  # NumPy's
     ellipses="an index can only have a single ellipsis ('...')",
     too_many="too many indices for array: array is {rank}-dimensional, but {count} were indexed",
     outside="index {index} is out of bounds for axis {axis} with size {size}",
@@ -41,19 +41,19 @@ _TEXTS = Texts(  # NumPy's
 
 
 class _Array(NamedTuple):
-    """A part of an index: indices of one axis; of Booleans, how many the axis must have."""
+    """An array in an index, as indices along one axis; ``booleans``: how many it had, if any."""
 
-    indices: Indices
+    indices: IndexSource
     booleans: int | None = None
     is_new: bool = False
-    """Whether the axis is a new one, of size 1, which a Boolean without dimensions selects."""
+    """Whether it selects along a new axis of size 1, as a Boolean without dimensions does."""
 
 
 class Selection(NamedTuple):
     """The elements that arrays of indices select.
 
-    The last axis of ``numbers`` has an index for each of the first axes of ``view``. The others
-    stand from ``place`` on among the axes of the result, the rest of ``view`` around them.
+    The last axis of ``numbers`` has an index for each of the first axes of ``view``. Its other axes
+    become axes of the result, at ``place``. Around them are the remaining axes of ``view``.
     """
 
     view: View
@@ -69,7 +69,7 @@ class Selection(NamedTuple):
 
 
 def select(tensor: DeviceArray, index: Any) -> View | Selection:
-    """The view of the memory that an index is, or the selection, where it has arrays."""
+    """Return the view that a basic index selects, or the selection of an index with arrays."""
     items = index if isinstance(index, tuple) else (index,)
     parts = [part for item in items for part in _parts(tensor, item)]
     arrays = {i: part for i, part in enumerate(parts) if isinstance(part, _Array)}
@@ -85,13 +85,13 @@ def select(tensor: DeviceArray, index: Any) -> View | Selection:
     axes = [_axis(basic, i, len(view.sizes)) for i in arrays]
     for axis, (indices, booleans, _) in zip(axes, arrays.values(), strict=True):
         size = view.sizes[axis]
-        if booleans not in (None, 0, size):  # as in NumPy, 0 indices fit every axis
+        if booleans not in (None, 0, size):  # as in NumPy, 0 Booleans fit any axis
             message = f"has Booleans for {booleans} indices of axis {axis} of size {size}"
             refuse_index(INDEX, message)
         check_range(indices, axis, size, INDEX)
     per_axis = [part.indices for part in arrays.values()]
     numbers = tuples(per_axis, [view.sizes[axis] for axis in axes], INDEX)
-    # Beside arrays, integers are arrays to NumPy, too.
+    # If there are arrays, NumPy treats integers as arrays, too.
     advanced = [i for i, part in enumerate(parts) if isinstance(part, (_Array, int))]
     adjacent = advanced[-1] - advanced[0] < len(advanced)
     return Selection(in_front(view, axes), numbers, axes[0] if adjacent else 0)
@@ -106,7 +106,7 @@ def gather(tensor: A, selected: Selection, name: str = "") -> A:
 
 
 def _parts(tensor: DeviceArray, part: Any) -> Sequence[Any]:
-    """A part of an index, unchanged or as arrays of one axis each."""
+    """Return a part of an index unchanged, or as arrays that each select along one axis."""
     if part is None or part is ... or isinstance(part, slice):
         return (part,)
     if isinstance(part, (int, np.integer)) and not isinstance(part, bool):
@@ -138,7 +138,7 @@ def _basic(tensor: DeviceArray, parts: Sequence[Any]) -> View:
 
 
 def _axis(parts: Sequence[Any], number: int, rank: int) -> int:
-    """The axis, in a view of ``rank`` axes, that a slice of a basic index makes."""
+    """Return the axis of a view with ``rank`` axes that a slice of a basic index yields."""
     before, after = (
         sum(not isinstance(part, int) for part in side) for side in (parts[:number], parts[number:])
     )
@@ -149,7 +149,7 @@ def _axis(parts: Sequence[Any], number: int, rank: int) -> int:
 
 
 def begin_to_write(target: DeviceArray, source: DeviceArray | npt.NDArray[Any]) -> int:
-    """Write as ``write`` does; return 0, or the submission that reads a pinned array."""
+    """Write as ``write`` does; return the submission that reads a pinned array, or 0."""
     base, view = target.placed()
     buffer = base.buffer
     is_whole = view.is_contiguous and source.shape == target.shape and target.size > 0
@@ -162,7 +162,7 @@ def begin_to_write(target: DeviceArray, source: DeviceArray | npt.NDArray[Any]) 
 
 
 def write(target: DeviceArray, source: DeviceArray | npt.NDArray[Any]) -> None:
-    """Write an array by the host, if the memory is visible to it; tensors by the device."""
+    """Write an array on the host if the memory is visible to it; write tensors on the device."""
     base, view = target.placed()
     buffer = base.buffer
     if not target.size or buffer is None:
@@ -173,7 +173,7 @@ def write(target: DeviceArray, source: DeviceArray | npt.NDArray[Any]) -> None:
     if memory is not None:
         visible = strided(memory, target.dtype, view)
         array = np.asarray(source)
-        if np.may_share_memory(visible, array):  # NumPy copies some overlapping views wrongly
+        if np.may_share_memory(visible, array):  # NumPy copies some overlapping views incorrectly
             array = array.copy()
         buffer.settle()
         np.copyto(visible, array)
@@ -201,7 +201,7 @@ def write_indexed(
     selected: tuple[View, IndexNumbers, int],
     shape: Ints,
 ) -> None:
-    """Write to the elements, of this shape, that indices select: by a plan of ``array_plan``."""
+    """Write a source of this shape to selected elements, by one of the plans of ``array_plan``."""
     base, _ = target.placed()
     if 0 in shape:
         return
@@ -214,14 +214,14 @@ def write_indexed(
 
 
 def write_where(target: Any, mask: DeviceArray, source: Any) -> None:
-    """Write a scalar to the elements where a mask of the tensor's shape is true, without a wait."""
+    """Write a scalar where a mask of the tensor's shape is true, without waiting."""
     bits = f"uint{8 * target.dtype.itemsize}"
     target, source = target.view(bits), source.view(bits)
     import_late("vkops.kernels").where(mask, source, target, out=target)
 
 
 def has_masked_writes(target: DeviceArray, mask: Any) -> bool:
-    """Whether ``write_where`` can write to a tensor with a mask on its device."""
+    """Whether ``write_where`` can write to a tensor with this mask on its device."""
     itemsize = target.dtype.itemsize
     return (
         isinstance(mask, DeviceArray)
@@ -235,7 +235,7 @@ def has_masked_writes(target: DeviceArray, mask: Any) -> bool:
 def _readable(
     source: DeviceArray | npt.NDArray[Any], shape: Ints, target: Buffer | HostBuffer | None
 ) -> tuple[Any, View]:
-    """The memory of a source, which is not the target's, and its view broadcast to a shape."""
+    """Return a source's memory, or that of a copy if it is the target's, and a broadcast view."""
     origin: Any = source
     read = packed(source.shape)
     if not isinstance(source, np.ndarray):
@@ -247,16 +247,16 @@ def _readable(
 # -- printing --------------------------------------------------------------------------------------
 
 MAX_SHOWN = 10_000
-"""Elements that are read for a text that leaves out some of a tensor's."""
+"""The number of elements that are read for the text of a tensor whose text leaves some out."""
 
 _NAME = "vkops.Tensor("
 
 
 def describe(tensor: DeviceArray) -> str:
-    """The text, with as many elements as NumPy's print options allow; only these are read.
+    """Return the text, with as many elements as NumPy's print options allow; only these are read.
 
-    Where they cannot be read now, as in a signal handler, or NumPy cannot print them, as dates
-    without a unit and text that is not initialized, the text has ``...`` instead.
+    Instead of the elements, the text has ``...`` if they cannot be read now, as in a signal
+    handler, or if NumPy cannot print them: dates without a unit, and text that is not initialized.
     """
     options = np.get_printoptions()
     is_short = tensor.size <= options["threshold"]
@@ -275,7 +275,7 @@ def describe(tensor: DeviceArray) -> str:
 
 
 def _values(tensor: DeviceArray, edge: int, threshold: int) -> str:
-    """The values, of which ``edge`` at each end of an axis are shown if it has more."""
+    """Return the text of the values, with only ``edge`` values at each end of longer axes."""
     maximum = 2 * edge + 1  # NumPy leaves out the one in the middle
     long = [axis for axis, size in enumerate(tensor.shape) if size > maximum]
     if len(long) > MAX_TERMS or (
@@ -289,7 +289,7 @@ def _values(tensor: DeviceArray, edge: int, threshold: int) -> str:
 
 
 def _ends(tensor: DeviceArray, long: list[int], edge: int) -> npt.NDArray[Any]:
-    """The elements at both ends of long axes, and one between them: gathered with one dispatch."""
+    """Return the elements at both ends of long axes and one between, by one dispatch."""
     if not long:
         return tensor.numpy()
     places = [np.r_[: edge + 1, tensor.shape[axis] - edge : tensor.shape[axis]] for axis in long]

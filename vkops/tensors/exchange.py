@@ -27,23 +27,23 @@ from vkops.plan.validation import ELEMENT_SIZES
 from vkops.tensors.shape_arguments import may_copy
 
 DTypeLike: TypeAlias = npt.DTypeLike | None
-"""A value for ``numpy.dtype``; None if no dtype is chosen."""
+"""A value for ``numpy.dtype``, or None if no dtype is chosen."""
 
 CPU = (1, 0)
 """DLPack's device of host memory: kDLCPU, number 0."""
 
 CUDA = 2
-"""DLPack's kDLCUDA, of memory of CUDA's devices."""
+"""DLPack's kDLCUDA: memory of CUDA's devices."""
 
 _KNOWS_DLPACK_1 = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 @contextmanager
 def numpy_refusals(name: str, field: str = "value", rule: str = "ARRAY-10") -> Iterator[None]:
-    """Raise the errors of NumPy's conversions as those of vkops."""
+    """Convert the errors of NumPy's conversions to those of vkops."""
     try:
         yield
-    except VkopsError:  # a list holds a tensor that was released
+    except VkopsError:  # for example, a list contains a tensor that was released
         raise
     except MemoryError as error:
         message = f"{name} {field}: the host has no more memory available"
@@ -55,8 +55,8 @@ def numpy_refusals(name: str, field: str = "value", rule: str = "ARRAY-10") -> I
 def as_array(array: Any) -> npt.NDArray[Any]:
     """Convert to a NumPy array whose elements can be moved (T-02).
 
-    Elements that NumPy has no type for, such as PyTorch's bfloat16, come by DLPack, and so do those
-    of objects that have no other protocol, or of other devices.
+    DLPack is used for element types that NumPy does not have, such as PyTorch's bfloat16, for
+    objects without another protocol, and for objects on other devices.
     """
     try:
         elements = np.asarray(array)
@@ -64,7 +64,7 @@ def as_array(array: Any) -> npt.NDArray[Any]:
         raise OutOfDeviceMemoryError("array: the host has no memory for it") from error
     except CONVERSION_ERRORS as error:
         elements = _exported_elements(array, error)
-    if elements.dtype.hasobject and hasattr(array, "__dlpack__"):  # it has nothing else
+    if elements.dtype.hasobject and hasattr(array, "__dlpack__"):  # DLPack is its only protocol
         return imported(array)
     check_dtype(elements.dtype)
     access(elements)
@@ -74,9 +74,10 @@ def as_array(array: Any) -> npt.NDArray[Any]:
 def imported(exporter: Any, stream: int | None = None) -> npt.NDArray[Any]:
     """Import from DLPack, as an array over the same memory where NumPy can (T-02).
 
-    Elements of types that NumPy lacks have those of ml_dtypes; those of another device are copied
-    to the host by the exporter, if it can. With a stream of CUDA, they stay where they are, and are
-    ready in that stream: the array has CUDA's addresses, and the host must not read it.
+    Element types that NumPy does not have become those of ml_dtypes. An exporter on another device
+    is asked to copy its elements to the host. With ``stream``, a stream of CUDA, the elements stay
+    on the GPU, and are ready in that stream: the array has CUDA's addresses, and the host must not
+    read it.
     """
     relabeled = Relabeled(exporter, stream)
     try:
@@ -100,7 +101,7 @@ def _on_host(relabeled: Relabeled) -> npt.NDArray[Any]:
 
 
 def _exported_elements(array: Any, error: Exception) -> npt.NDArray[Any]:
-    """The elements of an exporter that NumPy does not convert otherwise: of ml_dtypes, or a GPU."""
+    """Return elements that NumPy cannot convert: those of a type of ml_dtypes, or of a GPU."""
     relabeled = Relabeled(array)
     try:
         elements = _on_host(relabeled)
@@ -112,7 +113,7 @@ def _exported_elements(array: Any, error: Exception) -> npt.NDArray[Any]:
 
 
 def as_dtype(name: str, dtype: Any) -> np.dtype[Any]:
-    """NumPy's type, of elements that can be moved (T-02)."""
+    """Return the NumPy type; its elements can be moved (T-02)."""
     try:
         kind: np.dtype[Any] = np.dtype(dtype)
     except CONVERSION_ERRORS as error:
@@ -122,7 +123,7 @@ def as_dtype(name: str, dtype: Any) -> np.dtype[Any]:
 
 
 def check_dtype(dtype: np.dtype[Any]) -> None:
-    """Refuse elements that cannot be moved as bytes (T-02)."""
+    """Raise an error for elements that cannot be moved as bytes (T-02)."""
     if dtype.hasobject or dtype.subdtype or dtype.itemsize not in ELEMENT_SIZES:
         message = f"got {dtype} ({dtype.itemsize} bytes), must be elements of 1, 2, 4, 8 or 16 "
         message += "bytes that hold no Python objects and have no shape"
@@ -140,7 +141,10 @@ def _refused(field: str, error: Exception) -> InvalidDescTypeError:
 def export(
     array: npt.NDArray[Any], copied: bool, stream: Any, max_version: Any, dl_device: Any, copy: Any
 ) -> Any:
-    """The capsule of DLPack that ``Tensor.__dlpack__`` returns, of an array that may be a copy."""
+    """Return the DLPack capsule of an array for ``Tensor.__dlpack__``.
+
+    ``copied`` says whether the array is already a copy of the elements.
+    """
     if stream is not None:
         refuse_export("stream", f"got {show(stream)}, must be None: it is the host's memory")
     if dl_device is not None and dl_device != CPU:
@@ -161,9 +165,9 @@ def export(
 
 
 def capsule_of(array: npt.NDArray[Any], max_version: Any, **options: Any) -> Any:
-    """The capsule of an array for consumers that know DLPack up to a version (ARRAY-11).
+    """Return a capsule of an array, for a consumer of a version of DLPack (ARRAY-11).
 
-    Those that know 1.0 get it with ``options``.
+    Consumers of DLPack 1.0 or later get it with ``options``.
     """
     known = {"max_version": max_version, **options} if _has_flags(max_version) else {}
     try:
@@ -175,18 +179,18 @@ def capsule_of(array: npt.NDArray[Any], max_version: Any, **options: Any) -> Any
 
 
 def _has_flags(max_version: Any) -> bool:
-    """Whether NumPy and a consumer know DLPack 1.0, which marks memory as read-only."""
+    """Whether NumPy and the consumer support DLPack 1.0, which marks memory as read-only."""
     version = None if max_version is None else pair("max_version", max_version)
     return _KNOWS_DLPACK_1 and version is not None and version >= (1, 0)
 
 
 def refuse_export(field: str, message: str) -> NoReturn:
-    """Refuse an argument of ``__dlpack__`` (ARRAY-11)."""
+    """Raise an error for an argument of ``__dlpack__`` (ARRAY-11)."""
     raise InvalidDescBufferError("__dlpack__", field, message, "ARRAY-11")
 
 
 def pair(field: str, value: Any) -> tuple[int, int]:
-    """An argument of ``__dlpack__`` that is two integers (ARRAY-11)."""
+    """Return an argument of ``__dlpack__`` that is two integers (ARRAY-11)."""
     place = Place("__dlpack__", field, "ARRAY-11")
     if not isinstance(value, tuple) or len(value) != 2:
         raise place.wrong_kind(value, "a tuple of two integers")
@@ -207,13 +211,13 @@ EXTENSION_TYPES = {
     (13, 8): "float8_e5m2fnuz",
     (14, 8): "float8_e8m0fnu",
 }
-"""DLPack's type code and bits of an element, and the name in ml_dtypes."""
+"""Names in ml_dtypes, by DLPack's type code and number of bits."""
 
 _DEVICE = {b"dltensor": 8, b"dltensor_versioned": 40}
-"""Byte offset of the device in the structure that a capsule holds, by the capsule's name."""
+"""The byte offset of the device in a capsule's structure, by the capsule's name."""
 
 _CODE = {name: offset + 12 for name, offset in _DEVICE.items()}
-"""The same of the type code: between them is the number of dimensions."""
+"""The byte offset of the type code; the number of dimensions is between the device and it."""
 
 _UINT = 1
 """DLPack's kDLUInt."""
@@ -227,8 +231,8 @@ _capsule_pointer.restype, _capsule_pointer.argtypes = c_void_p, [py_object, c_ch
 class Relabeled:
     """An exporter that labels elements of types that NumPy lacks as unsigned integers.
 
-    Each capsule belongs to its consumer: changing the type in it does not affect the exporter. With
-    a stream of CUDA, it labels memory of CUDA as that of the host.
+    Each capsule belongs to its consumer, so changing the type in a capsule does not affect the
+    exporter. With a stream of CUDA, it labels memory of CUDA as host memory.
 
     Attributes:
         name: the type's name in ml_dtypes, once exported; "" if it needed no label.
@@ -256,7 +260,7 @@ class Relabeled:
         return self._exporter.__dlpack_device__() if self._stream is None else CPU
 
     def restored(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """NumPy's import of this exporter, with the elements' own type, of ml_dtypes (T-02)."""
+        """Return NumPy's import of this exporter with the element type of ml_dtypes (T-02)."""
         if not self.name:
             return array
         try:
@@ -268,7 +272,7 @@ class Relabeled:
 
 
 def exported(array: npt.NDArray[Any], **options: Any) -> Any:
-    """A capsule of an array, whose elements have the type of DLPack that has their name."""
+    """Return a capsule of an array, with the DLPack type that has the name of the array's dtype."""
     codes = [code for code, name in EXTENSION_TYPES.items() if name == array.dtype.name]
     if not codes:
         return array.__dlpack__(**options)
@@ -279,22 +283,22 @@ def exported(array: npt.NDArray[Any], **options: Any) -> Any:
 
 
 def element_type(capsule: Any) -> Any:
-    """The bytes of an element's type (code, bits, lanes), which can be changed.
+    """Return the bytes of an element's type (code, bits, lanes), which can be changed.
 
-    None if this is not a capsule of a tensor.
+    Return None if this is not a capsule of a tensor.
     """
     return _member(capsule, _CODE, c_uint8 * 4)
 
 
 def label_device(capsule: Any, device: tuple[int, int]) -> None:
-    """Say in a capsule that its memory is that of a device; do nothing if it is no capsule."""
+    """Write a device into a capsule; do nothing if this is not a capsule of a tensor."""
     member = _member(capsule, _DEVICE, c_int32 * 2)
     if member is not None:
         member[:] = device
 
 
 def _member(capsule: Any, offsets: dict[bytes, int], kind: Any) -> Any:
-    """A member of the structure in a capsule; None if this is not a capsule of a tensor."""
+    """Return a member of the structure in a capsule; None if this is not a capsule of a tensor."""
     name = _capsule_name(capsule) if type(capsule).__name__ == "PyCapsule" else None
     if name not in offsets:
         return None

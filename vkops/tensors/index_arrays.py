@@ -1,4 +1,4 @@
-"""Arrays of indices that callers give: their checks, and the memory that the device reads."""
+"""Arrays of indices that callers pass: their checks, and the memory that the device reads."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from vkops.tensors.device_array import DeviceArray, check_device
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.shape_arguments import broadcast_shapes, check_shape, packed, refuse_index
 
-Indices: TypeAlias = "DeviceArray | npt.NDArray[Any]"
-"""Indices in a tensor, which are not read back, or on the host."""
+IndexSource: TypeAlias = "DeviceArray | npt.NDArray[Any]"
+"""Indices in a tensor, which are not read back, or in an array on the host."""
 
 _TYPES = ("int32", "int64", "uint32", "uint64")
 """The data types of indices that the device reads."""
 
 MAX_ENTRIES = 1 << 20
-"""Entries of a list of indices."""
+"""The maximum number of entries in a list of indices."""
 
 
 class IndexNumbers(NamedTuple):
-    """Indices as a plan reads them: the tensor or array that is its second input, and a view."""
+    """Indices as a plan reads them: its second input, a tensor or an array, and the view of it."""
 
     memory: Any
     tensor: IndexTensor
 
     @classmethod
-    def of(cls, indices: Indices) -> IndexNumbers:
-        """All indices of a tensor or an array."""
+    def of(cls, indices: IndexSource) -> IndexNumbers:
+        """Return all indices of a tensor or an array."""
         memory: Any = indices
         if isinstance(indices, np.ndarray):
             view = packed(indices.shape)
@@ -45,12 +45,14 @@ class IndexNumbers(NamedTuple):
         return cls(memory, IndexTensor(1, indices.dtype.str[1:], view))
 
     def over(self, view: View) -> IndexNumbers:
-        """The same memory through another view."""
+        """Return indices in the same memory, through another view."""
         return IndexNumbers(self.memory, self.tensor._replace(view=view))
 
 
-def as_indices(value: Any, place: Place, device: OperatorDevice, *, masks: bool = False) -> Indices:
-    """Indices: a tensor that the device can read, or an array; with ``masks``, of Booleans too."""
+def as_indices(
+    value: Any, place: Place, device: OperatorDevice, *, masks: bool = False
+) -> IndexSource:
+    """Return a tensor that the device can read, or an array; ``masks`` allows Booleans."""
     if isinstance(value, DeviceArray) and masks and value.dtype.kind == "b":
         check_device(place.operator, place.field, value, device)
         return value
@@ -67,7 +69,7 @@ def as_indices(value: Any, place: Place, device: OperatorDevice, *, masks: bool 
             refuse_index(place, message)
         array = np.asarray(value)
     if not array.size and not isinstance(value, np.ndarray):
-        array = array.astype(np.int64)  # an empty list, of which NumPy makes floats
+        array = array.astype(np.int64)  # NumPy converts an empty list to floats
     if masks and array.dtype == bool:
         return array
     if array.dtype.kind not in "iu":
@@ -77,8 +79,8 @@ def as_indices(value: Any, place: Place, device: OperatorDevice, *, masks: bool 
     return array.astype(array.dtype.newbyteorder("=") if known else np.int64, copy=False)
 
 
-def check_range(indices: Indices, axis: int, size: int, place: Place) -> None:
-    """Refuse indices outside of an axis: those on the host, and all if the axis is empty."""
+def check_range(indices: IndexSource, axis: int, size: int, place: Place) -> None:
+    """Raise an error for indices on the host that are out of range, or any if the axis is empty."""
     if isinstance(indices, np.ndarray) and indices.size:
         minimum, maximum = int(indices.min()), int(indices.max())
         if minimum < -size or maximum >= size:
@@ -88,26 +90,29 @@ def check_range(indices: Indices, axis: int, size: int, place: Place) -> None:
         refuse_index(place, f"has {indices.size} indices of axis {axis}, which is empty")
 
 
-def _wide(array: Indices) -> Indices:
-    """Indices of 64 bits, with a sign."""
+def _wide(array: IndexSource) -> IndexSource:
+    """Return the indices as signed integers of 64 bits."""
     if isinstance(array, np.ndarray):
         return array.astype(np.int64)
-    converted: Indices = import_late("vkops.kernels.functions").converted(array, np.dtype(np.int64))
+    converted: IndexSource = import_late("vkops.kernels.functions").converted(
+        array, np.dtype(np.int64)
+    )
     return converted
 
 
 def common_shape(shapes: Sequence[Ints], place: Place) -> Ints:
-    """The shape that arrays of some shapes are broadcast to."""
+    """Return the shape that arrays of some shapes are broadcast to, or raise an error."""
     shape = broadcast_shapes(shapes)
     if shape is None:
         refuse_index(place, f"shapes {show(shapes)} cannot be broadcast together")
     return shape
 
 
-def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place) -> IndexNumbers:
-    """Tuples of indices of axes of some sizes, one of each array; arrays are broadcast together.
+def tuples(arrays: Sequence[IndexSource], sizes: Sequence[int], place: Place) -> IndexNumbers:
+    """Return tuples with one index of each array; the arrays are broadcast together.
 
-    The last axis of the result numbers the arrays. The device packs several where one is a tensor.
+    ``sizes`` are the sizes of the axes that the arrays select from. The last axis of the result
+    numbers the arrays. If one of several arrays is a tensor, the device packs the tuples.
     """
     shape = common_shape([array.shape for array in arrays], place)
     check_shape(place.operator, (*shape, len(arrays)), 8)
@@ -134,7 +139,7 @@ def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place) -> Ind
     (dtype,) = types
     parts = [
         IndexNumbers.of(
-            np.where(array < 0, array + size, array).astype(dtype)  # it may have no sign
+            np.where(array < 0, array + size, array).astype(dtype)  # the type may be unsigned
             if isinstance(array, np.ndarray)
             else array
         )

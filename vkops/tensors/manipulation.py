@@ -268,7 +268,7 @@ def block(arrays: Any, /, *, device: DeviceLike = None) -> Tensor:
 
 
 def _leaves(item: Any, depth: int) -> Iterator[tuple[int, Any]]:
-    """The arrays in nested lists, each with the number of lists that it is in."""
+    """Yield the arrays in nested lists, each with the depth at which it is nested."""
     if not isinstance(item, list):
         yield depth, item
         return

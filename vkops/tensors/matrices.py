@@ -23,7 +23,7 @@ from vkops.tensors.tensor import DeviceLike, Tensor, default_device
 
 
 def diag(x: Any, /, k: int = 0, *, device: DeviceLike = None, progress: Progress = None) -> Tensor:
-    """Make a matrix with ``x`` on diagonal ``k`` and 0 elsewhere; of a matrix, view that diagonal.
+    """A matrix with ``x`` on diagonal ``k`` and 0 elsewhere; of a matrix, a view of the diagonal.
 
     Raises:
         InvalidDescError: ``x`` has neither one dimension nor two (ARRAY-13), or too large a shape

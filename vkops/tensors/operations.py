@@ -1,4 +1,4 @@
-"""Helpers of the functions for arrays: preparing their arguments and running their plans."""
+"""Helpers of the functions for arrays: they prepare arguments and run plans."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from vkops.tensors.exchange import as_array
 from vkops.tensors.shape_arguments import packed
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, as_device, default_device
 
-Source: TypeAlias = "Tensor | npt.NDArray[Any]"
-"""An argument: a tensor, or an array that has to be sent to the device."""
+TensorOrArray: TypeAlias = "Tensor | npt.NDArray[Any]"
+"""An argument: a tensor, or an array that must be sent to the device."""
 
 
 class planned(memoized):  # noqa: N801  # a decorator
-    """The plans that a function has built, as ``memoized`` has them, and how they run on arrays.
+    """A decorator: the plans of a function, memoized as in ``memoized``, can be run on arrays.
 
-    The function takes the bytes of an element, further arguments, and a view for each array of a
-    call: the view, of the array's memory, that the array is.
+    The function takes the size of an element in bytes, further arguments, and a view for each array
+    of a call. The view describes the array's elements in the array's memory.
     """
 
     def __call__(
         self,
         name: str,
-        arrays: Sequence[Source],
+        arrays: Sequence[TensorOrArray],
         device: DeviceLike,
         progress: Progress,
         *arguments: Any,
@@ -63,20 +63,20 @@ class planned(memoized):  # noqa: N801  # a decorator
         key = (dtype.itemsize, *arguments, *views)
         plan = self[key]
         if are_sent and plan.is_concatenation and home.fits(plan.nbytes):
-            result = Tensor(home, plan.shapes[0], dtype)  # what is sent is the result
+            result = Tensor(home, plan.shapes[0], dtype)  # the arrays are sent into it
             if result.buffer is not None:
                 result.buffer.fill_with(memory)
             return [result]
         return Tensor.make(plan, home, memory, [dtype] * len(plan.shapes), progress)
 
 
-def source_of(x: Any) -> Source:
-    """A tensor unchanged, or an array of anything else."""
+def source_of(x: Any) -> TensorOrArray:
+    """Return a tensor unchanged; convert anything else to an array."""
     return x if isinstance(x, Tensor) else as_array(x)
 
 
-def native(x: Any) -> Source:
-    """An array or tensor in the byte order of the host, as NumPy concatenates it."""
+def native(x: Any) -> TensorOrArray:
+    """Return an array or tensor in the byte order of the host, as NumPy concatenates it."""
     source = source_of(x)
     return source if source.dtype.isnative else source.astype(source.dtype.newbyteorder("="))
 
@@ -91,12 +91,12 @@ def as_tensor(name: str, x: Any, device: DeviceLike) -> Tensor:
 
 
 def as_tensors(name: str, values: Sequence[Any], device: DeviceLike) -> list[Tensor]:
-    """Tensors of arrays and tensors; arrays are sent to the device of the first tensor."""
+    """Return tensors; arrays are sent to ``device``, or to the device of the first tensor."""
     devices = (value.device for value in values if isinstance(value, Tensor))
     home = chosen_device(name, device) or next(devices, None)
     return [as_tensor(name, value, home) for value in values]
 
 
 def chosen_device(name: str, device: DeviceLike) -> Device | None:
-    """The device that a caller names, if any (B-02)."""
+    """Return the device that a caller names, or None (B-02)."""
     return None if device is None else as_device(name, device)

@@ -22,22 +22,22 @@ _KNOWN = (int, float, complex, np.ndarray, np.generic, list, tuple)
 
 
 def _load(name: str) -> Callable[..., Any]:
-    """The function of a name, from the layer above this one."""
+    """Return the function with this name; it is imported late from an outer package."""
     function: Callable[..., Any] = getattr(import_late("vkops.kernels.ufuncs"), name)
     _found[name] = function
     return function
 
 
 def _takes(other: Any) -> bool:
-    """Whether an operator computes with a value, and does not leave the operation to it."""
+    """Whether an operator computes with a value itself; otherwise Python asks the other operand."""
     if isinstance(other, (Operators, *_KNOWN)):
         return True
-    # As NumPy's arrays do, it is left to objects with rules of their own, such as Dask's arrays.
+    # As NumPy does, leave it to objects with their own __array_ufunc__, such as Dask's arrays.
     return hasattr(other, "__array__") and not hasattr(other, "__array_ufunc__")
 
 
 def unary(name: str) -> Unary:
-    """The operator for a function of one operand."""
+    """Return the operator for a function of one operand."""
 
     def operator(self: Any) -> Any:
         return (_found.get(name) or _load(name))(self)
@@ -46,7 +46,7 @@ def unary(name: str) -> Unary:
 
 
 def binary(name: str) -> Binary:
-    """The operator for a function of two operands."""
+    """Return the operator for a function of two operands."""
 
     def operator(self: Any, other: Any) -> Any:
         if _takes(other):
@@ -57,7 +57,7 @@ def binary(name: str) -> Binary:
 
 
 def reflected(name: str) -> Binary:
-    """The operator for a function whose second operand is the object."""
+    """Return the operator for a function whose second operand is the object."""
 
     def operator(self: Any, other: Any) -> Any:
         if _takes(other):
@@ -68,7 +68,7 @@ def reflected(name: str) -> Binary:
 
 
 def in_place(name: str) -> Binary:
-    """The operator that writes the result of a function to its first operand."""
+    """Return the operator that writes the result of a function to its first operand."""
 
     def operator(self: Any, other: Any) -> Any:
         if _takes(other):
@@ -79,7 +79,7 @@ def in_place(name: str) -> Binary:
 
 
 class Operators:
-    """The operators that compute, other than those in place."""
+    """The operators that compute, except for those in place."""
 
     __slots__ = ()
 
@@ -177,7 +177,7 @@ class InPlaceOperators(Operators):
 
 
 def _method(name: str) -> Any:
-    """Return the method that calls a function as NumPy's function of this name does."""
+    """Return the method that calls a function in the way NumPy's function of this name does."""
     numpys = getattr(np, name)
 
     def method(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -189,7 +189,7 @@ def _method(name: str) -> Any:
 
 
 class NumpyMethods:
-    """The methods of a ``Tensor`` that compute, with the arguments of those of NumPy's arrays."""
+    """The methods of a ``Tensor`` that compute, with the arguments of NumPy's methods."""
 
     __slots__ = ()
 

@@ -28,10 +28,10 @@ from vkops.tensors.shape_arguments import OneOrMore
 from vkops.tensors.tensor import DeviceLike, Tensor
 
 MAX_ROLLED_AXES = 8
-"""Axes that ``roll`` shifts at once, by at most 256 copies."""
+"""The number of axes that ``roll`` shifts at once, with at most 256 copies."""
 
 MAX_REPEATED_PIECES = 256
-"""Pieces with different counts that ``repeat`` copies; more elements are gathered by indices."""
+"""The number of pieces that ``repeat`` copies; more are gathered by indices."""
 
 
 def roll(
@@ -68,7 +68,7 @@ def roll(
     for n in range(len(axes) if len(shifts) == 1 else len(shifts)):
         by_axis[axes[n % len(axes)]] += shifts[n % len(shifts)]
     shifted = [n for n, each in enumerate(by_axis) if each]
-    # An axis that is shifted doubles the number of copies: many axes take several turns.
+    # Each shifted axis doubles the number of copies: many axes are shifted in several steps.
     for start in range(0, max(1, len(shifted)), MAX_ROLLED_AXES):
         chosen = shifted[start : start + MAX_ROLLED_AXES]
         now = tuple([each if n in chosen else 0 for n, each in enumerate(by_axis)])
@@ -78,7 +78,7 @@ def roll(
 
 @planned
 def _roll(itemsize: int, shifts: Ints, by_axis: bool, source: View) -> ArrayPlan:
-    """The plan that rolls each axis, or the flat array by one shift."""
+    """Return the plan that rolls each axis, or the flat array by one shift."""
     shape = source.sizes
     if by_axis:
         regions = list(index_runs.roll(Read(0, source), View.packed(shape), shifts))
@@ -179,7 +179,7 @@ def repeat(
         with numpy_refusals("REPEAT", "repeats"):
             indices = np.repeat(np.arange(size), times)
         return take(source, indices, axis, device=device)
-    # Neighbours with the same count are one piece.
+    # Neighbours with the same count form one piece.
     pieces = tuple([(count, len([*equal])) for count, equal in groupby(times)])
     if len(times) == 1:
         pieces = ((times[0], size),)
@@ -187,7 +187,7 @@ def repeat(
 
 
 def _with_size(shape: Ints, axis: int | None, size: int) -> Ints:
-    """A shape with another size of an axis; without one, that of a flat array."""
+    """Return the shape with another size of an axis; for None, the shape of a flat array."""
     return (size,) if axis is None else (*shape[:axis], size, *shape[axis + 1 :])
 
 
@@ -195,7 +195,7 @@ def _with_size(shape: Ints, axis: int | None, size: int) -> Ints:
 def _repeat(
     itemsize: int, pieces: Sequence[tuple[int, int]], axis: int | None, source: View
 ) -> ArrayPlan:
-    """The plan that repeats pieces, each with the count and the size, one after the other."""
+    """Return the plan that repeats consecutive pieces, each of which is (count, size)."""
     shape = _with_size(source.sizes, axis, sum([count * size for count, size in pieces]))
     shapes.check_shape("REPEAT", shape, itemsize)
     target, boxes, regions, first, start = View.packed(shape), [], [], 0, 0
@@ -217,7 +217,7 @@ def _repeat(
 _Constants: TypeAlias = "tuple[tuple[Fill, Fill], ...]"
 
 _MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
-"""The modes of ``pad``; index_runs.py has the same names for those that copy elements."""
+"""The modes of ``pad``; index_runs.py has the same names for the modes that copy elements."""
 
 
 def pad(
@@ -238,17 +238,17 @@ def pad(
         pad_width: how many: a number for all sides, ``(before, after)`` for all axes, or such a
             pair for each axis.
         mode: ``"constant"``; ``"edge"`` repeats the first and the last element; ``"reflect"`` and
-            ``"symmetric"`` mirror the array, without and with its ends; ``"wrap"`` repeats it. The
-            modes of NumPy that compute are refused.
-        constant_values: the values of the mode ``"constant"``, given like ``pad_width`` and
+            ``"symmetric"`` mirror the array, without and with its ends; ``"wrap"`` repeats it.
+            NumPy's modes that compute are not supported.
+        constant_values: the values of the mode ``"constant"``, in the same form as ``pad_width``,
             converted to the dtype of ``x``; the other modes ignore them.
-        reflect_type: ``"even"``; the other type of NumPy computes.
+        reflect_type: ``"even"``; NumPy's other type computes, and is not supported.
         device: the device that arrays are sent to.
         progress: called with the bytes done so far and the bytes in all where data is streamed.
 
     Raises:
         InvalidDescError: another mode, or an empty axis that it cannot pad (ARRAY-12), negative
-            widths or not as many as wanted (ARRAY-06), values that cannot be converted (ARRAY-10),
+            widths or a wrong number of them (ARRAY-06), values that cannot be converted (ARRAY-10),
             or too large a shape (ARRAY-03).
 
     >>> import vkops
@@ -287,7 +287,10 @@ def pad(
 def _pairs(
     field: str, value: Any, rank: int, rule: str, dtype: np.dtype[Any] | None = None
 ) -> npt.NDArray[Any]:
-    """Numbers for all sides, or for both sides of each axis, as an array of one or more pairs."""
+    """Return an array of pairs: one number for all sides, or two numbers for each axis.
+
+    The value is broadcast to shape (max(1, rank), 2).
+    """
     with numpy_refusals("PAD", field, rule), np.errstate(invalid="raise"):
         array = np.broadcast_to(np.asarray(value), (max(1, rank), 2))
         return array if dtype is None else array.astype(dtype)
@@ -297,7 +300,7 @@ def _pairs(
 def _pad(
     itemsize: int, starts: Ints, ends: Ints, values: _Constants | str, source: View
 ) -> ArrayPlan:
-    """The plan of a padding with constants, or by the mode that ``values`` names."""
+    """Return the plan of a padding with constants, or in the mode that ``values`` names."""
     shape = tuple(map(sum, zip(starts, source.sizes, ends, strict=True)))
     shapes.check_shape("PAD", shape, itemsize)
     origin, target = Read(0, source), View.packed(shape)

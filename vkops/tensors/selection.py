@@ -19,7 +19,7 @@ from vkops.tensors import index_arrays
 from vkops.tensors.array_plan import in_front, put_along, take_along
 from vkops.tensors.elements import Selection, gather, write_indexed
 from vkops.tensors.exchange import numpy_refusals
-from vkops.tensors.index_arrays import IndexNumbers, Indices
+from vkops.tensors.index_arrays import IndexNumbers, IndexSource
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.shape_arguments import check_shape, one_axis, refuse_index
 from vkops.tensors.tensor import DeviceLike, Tensor, undefined
@@ -44,7 +44,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, device: DeviceLike
     tensor = _on_device("TAKE", x, indices, device)
     if axis is not None:
         axis = one_axis("TAKE", axis, max(1, len(tensor.shape)))
-    if axis is None or not tensor.shape:  # as in NumPy, a scalar has the axis 0
+    if axis is None or not tensor.shape:  # in NumPy, a scalar has the axis 0
         tensor, axis = tensor.reshape(-1), 0
     place = Place("TAKE", "indices", "ARRAY-14")
     positions = _indices(tensor, indices, axis, place)
@@ -111,25 +111,28 @@ def put_along_axis(x: Tensor, indices: Any, values: Any, axis: int | None) -> No
     shape = numbers.tensor.view.sizes
     source = target._assigned(name, shape, values)
     write_indexed(target, source, put_along, (view, numbers, along), shape)
-    if target.placed()[0] is not x.placed()[0]:  # no strides express the flat tensor: it is a copy
+    if target.placed()[0] is not x.placed()[0]:  # the flat tensor is a copy, not a view
         x[...] = target.reshape(x.shape)
 
 
 def _on_device(name: str, x: Any, indices: Any, device: DeviceLike) -> Tensor:
-    """The tensor to read, on the device of the indices where it is an array."""
+    """Return the tensor to read; an array is sent to the device of the indices."""
     if device is None and isinstance(indices, Tensor) and not isinstance(x, Tensor):
         device = indices.device
     return as_tensor(name, x, device)
 
 
-def _indices(tensor: Tensor, value: Any, axis: int, place: Place) -> Indices:
+def _indices(tensor: Tensor, value: Any, axis: int, place: Place) -> IndexSource:
     indices = index_arrays.as_indices(value, place, tensor.device)
     index_arrays.check_range(indices, axis, tensor.shape[axis], place)
     return indices
 
 
 def _along(name: str, tensor: Tensor, indices: Any, axis: int) -> tuple[View, IndexNumbers]:
-    """The view of a tensor that indices along an axis move in, and the indices, broadcast to it."""
+    """Return the view of a tensor that indices along an axis select from, and the indices.
+
+    Both are broadcast to one shape, except for the axis of the view.
+    """
     place = Place(name, "indices", "ARRAY-14")
     positions = _indices(tensor, indices, axis, place)
     if len(positions.shape) != tensor.ndim:
@@ -151,8 +154,8 @@ def insert(
     converted and broadcast.
 
     Raises:
-        InvalidDescError: axis out of range (ARRAY-01), indices that NumPy refuses (ARRAY-14), or
-            values that cannot be converted or broadcast (ARRAY-10).
+        InvalidDescError: axis out of range (ARRAY-01), indices that NumPy does not accept
+            (ARRAY-14), or values that cannot be converted or broadcast (ARRAY-10).
 
     >>> import vkops
     >>> vkops.insert([[1, 2], [3, 4]], 1, 9, axis=1).tolist()

@@ -23,17 +23,17 @@ OneOrMore: TypeAlias = int | Sequence[int]
 
 @lru_cache(maxsize=1024)
 def packed(shape: Ints) -> View:
-    """``View.packed``, memoized."""
+    """Return ``View.packed`` of the shape, memoized."""
     return View.packed(shape)
 
 
 def refuse_index(place: Place, message: str) -> NoReturn:
-    """Raise an IndexError that is also a ValueError, as NumPy's AxisError is."""
+    """Raise an error that is an IndexError and a ValueError, as NumPy's AxisError is."""
     raise InvalidDescIndexError(*place[:2], message, place.rule)
 
 
 def in_rank(name: str, axis: int, rank: int, rule: str, field: str = "axis") -> int:
-    """An axis, counted from the front; negative ones count from the end."""
+    """Return an axis counted from the front; negative ones count from the end."""
     if rank == 0:
         refuse_index(Place(name, field, rule), "the array has no dimensions")
     if not -rank <= axis < rank:
@@ -42,17 +42,17 @@ def in_rank(name: str, axis: int, rank: int, rule: str, field: str = "axis") -> 
 
 
 def one_axis(name: str, axis: Any, rank: int, field: str = "axis") -> int:
-    """An axis, converted and counted from the front (ARRAY-01)."""
+    """Return an axis, converted and counted from the front (ARRAY-01)."""
     return in_rank(name, integer(axis, Place(name, field, "ARRAY-01")), rank, "ARRAY-01", field)
 
 
 def two_axes(name: str, axis1: Any, axis2: Any, rank: int) -> Ints:
-    """The arguments ``axis1`` and ``axis2`` (ARRAY-01)."""
+    """Return the arguments ``axis1`` and ``axis2``, counted from the front (ARRAY-01)."""
     return one_axis(name, axis1, rank, "axis1"), one_axis(name, axis2, rank, "axis2")
 
 
 def some_axes(name: str, value: Any, rank: int, field: str = "axis") -> Ints:
-    """One or several axes (ARRAY-01), without repetition (ARRAY-02)."""
+    """Return one or several axes (ARRAY-01), each at most once (ARRAY-02)."""
     numbers = one_or_more(value, Place(name, field, "ARRAY-01"))
     axes = tuple([in_rank(name, axis, rank, "ARRAY-01", field) for axis in numbers])
     if len(set(axes)) < len(axes):
@@ -61,14 +61,14 @@ def some_axes(name: str, value: Any, rank: int, field: str = "axis") -> Ints:
 
 
 def may_copy(name: str, copy: Any) -> bool | None:
-    """The argument that asks for a copy (True), forbids one (False), or does neither (ARRAY-16)."""
+    """Return the argument ``copy``: True for a copy, False to forbid it, or None (ARRAY-16)."""
     if copy is None or isinstance(copy, (bool, np.bool_)):
         return None if copy is None else bool(copy)
     raise Place(name, "copy", "ARRAY-16").wrong_kind(copy, "True, False or None")
 
 
 def one_or_more(value: Any, place: Place) -> Ints:
-    """An integer, or a sequence of them."""
+    """Return one integer or a sequence of integers as a tuple."""
     if type(value) is int:  # by far the most frequent case
         return (value,)
     return counts(value, place) if isinstance(value, Sized) else (integer(value, place),)
@@ -77,12 +77,12 @@ def one_or_more(value: Any, place: Place) -> Ints:
 def counts(values: Any, place: Place) -> Ints:
     """Convert a sequence of integers to a tuple."""
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
-        return tuple(values.tolist())  # there can be many
+        return tuple(values.tolist())  # fast for the many elements that an array can have
     return integers(tuple(values) if type(values) is list else values, place)
 
 
 def check_not_negative(values: Ints, place: Place) -> None:
-    """Refuse negative sizes and counts."""
+    """Raise an error for negative sizes or counts."""
     for i, value in enumerate(values):
         if value < 0:
             message = f"got {show(value)}, must be at least 0"
@@ -90,7 +90,7 @@ def check_not_negative(values: Ints, place: Place) -> None:
 
 
 def check_shape(name: str, shape: Ints, itemsize: int) -> None:
-    """Refuse shapes that are too large for NumPy (ARRAY-03)."""
+    """Raise an error for shapes that are too large for NumPy (ARRAY-03)."""
     try:
         size_limits.check_shape(shape, itemsize)
     except size_limits.LimitError as error:
@@ -98,7 +98,7 @@ def check_shape(name: str, shape: Ints, itemsize: int) -> None:
 
 
 def sizes_of(name: str, shape: Any, itemsize: int) -> Ints:
-    """The sizes of a new array (ARRAY-06), which NumPy could make (ARRAY-03)."""
+    """Return the sizes of a new array (ARRAY-06), which are not too large for NumPy (ARRAY-03)."""
     place = Place(name, "shape", "ARRAY-06")
     sizes = one_or_more(shape, place)
     check_not_negative(sizes, place)
@@ -107,7 +107,7 @@ def sizes_of(name: str, shape: Any, itemsize: int) -> Ints:
 
 
 def reshaped(name: str, shape: Ints, size: int) -> Ints:
-    """A shape of ``size`` elements, with a size of -1 inferred (ARRAY-03)."""
+    """Return a shape of ``size`` elements; a size of -1 is inferred (ARRAY-03)."""
     unknown = [i for i, n in enumerate(shape) if n == -1]
     others = [n for n in shape if n != -1]
     known = prod(others)
@@ -121,9 +121,9 @@ def reshaped(name: str, shape: Ints, size: int) -> Ints:
 
 
 def broadcast_shapes(shapes: Sequence[Ints]) -> Ints | None:
-    """The shape that arrays of some shapes are broadcast to, or None if there is none.
+    """Return the shape that arrays of some shapes are broadcast to, or None if they cannot be.
 
-    ``numpy.broadcast_shapes`` takes 32 dimensions at most, and arrays have up to 64.
+    ``numpy.broadcast_shapes`` accepts at most 32 dimensions, and arrays have up to 64.
     """
     axes = zip_longest(*map(reversed, shapes), fillvalue=1)
     sizes = [set(axis) - {1} or {1} for axis in axes]
@@ -133,7 +133,10 @@ def broadcast_shapes(shapes: Sequence[Ints]) -> Ints | None:
 
 
 def check_broadcast(name: str, shape: Ints, target: Ints, *, may_drop: bool = True) -> None:
-    """Refuse shapes that NumPy cannot broadcast; with ``may_drop``, leading sizes of 1 may go."""
+    """Raise an error for shapes that NumPy cannot broadcast.
+
+    With ``may_drop``, additional leading sizes of 1 are dropped.
+    """
     extra = max(0, len(shape) - len(target)) if may_drop else 0
     if prod(shape[:extra]) != 1 or broadcast_shapes([shape[extra:], target]) != target:
         message = f"has shape {shape}, which cannot be broadcast to {target}"

@@ -55,16 +55,16 @@ from vkops.tensors.element_methods import ElementMethods
 from vkops.tensors.exchange import as_dtype, numpy_refusals
 from vkops.tensors.operators import InPlaceOperators, NumpyMethods
 
-Number = TypeVar("Number", bool, int, float, complex)
+Scalar = TypeVar("Scalar", bool, int, float, complex)
 
 
 class Flags(NamedTuple):
     """The layout of a tensor's elements in memory, with the names of NumPy's flags."""
 
     c_contiguous: bool
-    """Whether they follow one another row by row."""
+    """Whether the elements are contiguous row by row."""
     f_contiguous: bool
-    """Whether they follow one another column by column."""
+    """Whether the elements are contiguous column by column."""
     owndata: bool
     """Whether the memory is the tensor's own: False for views."""
     writeable: bool
@@ -75,7 +75,7 @@ _INTERNAL = frozenset(
     """check fits from_array image_pool is_read_only make mapped over owns_buffer pack pinned_pool
     placed pool prepare shared_pool submit tuning vulkan wait words""".split()  # noqa: SIM905
 )
-"""Names that other modules of vkops use: ``dir`` leaves them out."""
+"""Names that other modules of vkops use; ``dir`` leaves them out."""
 
 
 def _public(self: object) -> list[str]:
@@ -166,7 +166,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
         return self.shape[0]
 
     def __sizeof__(self) -> int:
-        # With the elements, as Dask counts memory: of a view, those that it shows.
+        # With the elements, as Dask counts memory: for a view, the elements that it shows.
         lazy = self._lazy
         held = self.nbytes if lazy is None else min(self.nbytes, lazy[0].nbytes)
         return object.__sizeof__(self) + held
@@ -208,8 +208,8 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
     def astype(self, dtype: npt.DTypeLike, *, copy: bool = True) -> Tensor:
         """The elements converted by NumPy, on the host; a copy, unless ``copy`` is False.
 
-        As with NumPy's ``astype``, any cast is allowed, and what a float becomes that an integer
-        type cannot have depends on the host's processor. The result is on the same device.
+        As with NumPy's ``astype``, any cast is allowed. The result for a float outside the range of
+        an integer type depends on the host's processor. The result is on the same device.
 
         Raises:
             InvalidDescError: no dtype (T-02), or elements that NumPy cannot convert (ARRAY-10).
@@ -280,7 +280,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
         return array.copy() if copy else array
 
     def __format__(self, spec: str) -> str:
-        # As NumPy does: without dimensions, the element's own format.
+        # As in NumPy: without dimensions, the format applies to the element.
         return super().__format__(spec) if self.shape else format(self.numpy(), spec)
 
     def tolist(self) -> Any:
@@ -325,12 +325,12 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
         found = cuda_exchange.device_of(self)
         return exchange.CPU if isinstance(found, str) else (exchange.CUDA, found.number)
 
-    def _number(self, convert: Callable[[Any], Number]) -> Number:
-        """The only element, as a number of Python (ARRAY-07)."""
+    def _number(self, convert: Callable[[Any], Scalar]) -> Scalar:
+        """Return the only element as a Python number (ARRAY-07)."""
         name = convert.__name__
         if self.size != 1:
             message = f"has {self.size} elements, must have 1 to be a number"
-            # NumPy has a ValueError for the one, and a TypeError for the others.
+            # NumPy raises a ValueError in the first case, and a TypeError in the second.
             kind = InvalidDescError if convert is bool else InvalidDescTypeError
             raise kind(name, "tensor", message, "ARRAY-07")
         element = self.numpy().reshape(())
@@ -368,18 +368,19 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
     def share(self, timeout: float = 60) -> SharedHandle:
         """Return a handle by which another process of the same user sees the memory, too.
 
-        The tensor, or its device, was made with ``shared=True``. What was submitted until now to
-        write it is waited for. From then on the processes agree by themselves who writes and reads
-        when, and who has written waits (``Device.synchronize``) before it says so. The handle can
-        be pickled once, for example as an argument of a process that Python spawns, and opened
-        once, by ``vkops.open_shared``. If nobody opens it, it ends with the tensor or after a time.
+        The tensor, or its device, must have been created with ``shared=True``. This method waits
+        for submissions that write the tensor. After that, the processes must synchronize their
+        accesses themselves: after it has written, a process waits (``Device.synchronize``) before
+        it notifies another one. The handle can be pickled once, for example as an argument of a
+        process that Python spawns, and opened once, by ``vkops.open_shared``. If it is not opened,
+        it ends with the tensor or after a time.
 
         Args:
             timeout: seconds after which the handle ends if it was not opened.
 
         Raises:
-            InvalidDescError: neither tensor nor device was made with ``shared=True``; the tensor is
-                a view, or has no elements; or the time is not a number above 0 (ARRAY-21).
+            InvalidDescError: neither tensor nor device was created with ``shared=True``; the tensor
+                is a view, or has no elements; or the time is not a number above 0 (ARRAY-21).
             DeviceError: the device is closed or lost, or the system cannot pass memory on.
 
         >>> import vkops
@@ -391,7 +392,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
         >>> y.tolist()
         [7, 2, 3]
         """
-        self.device.check()
+        self.device.check_usable()
         seconds = number(timeout, Place("SHARE", "timeout", "ARRAY-21"))
         if not 0 < seconds < MAX_SECONDS:
             message = f"got {show(timeout)}, must be above 0 and less than {MAX_SECONDS:,} seconds"
@@ -407,7 +408,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
         return SharedHandle.of(self.device, buffer, self.shape, self.dtype, seconds)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # As bytes: NumPy's own pickles lose the byte order.
+        # As bytes: NumPy's own pickles do not keep the byte order.
         return _unpickled, (packed_bytes(self.numpy()), self.dtype, self.shape)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
@@ -457,7 +458,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
     else:  # to type checkers, all attributes would exist
 
         def __getattr__(self, name: str) -> Any:
-            if name == "__cuda_array_interface__":  # only where CUDA sees the elements
+            if name == "__cuda_array_interface__":  # exists only if CUDA sees them
                 return cuda_exchange.interface(self)
             message = f"vkops.Tensor has no attribute {name!r}"
             if suggestion := hint(name):
@@ -490,15 +491,15 @@ class Device(OperatorDevice):
         staged: move data through staging buffers even where the host sees device memory, as
             discrete GPUs must.
         shared: give each tensor memory that other processes can see; see ``Tensor.share``.
-        expect: what the adapter has to be: ``"lavapipe"``, ``"gpu"`` or part of a name (default:
-            what the environment's VKOPS_EXPECT says, if it is set).
-        printf: print what shaders print with debugPrintfEXT, after each call, which waits (default:
-            whether the environment has VKOPS_PRINTF=1). It needs the validation layer.
-        indices: which rule the indices of DirectML's GATHER and SCATTER operators follow that are
-            out of range: ``"vkops"`` reads the nearest element of the dimension, and writes none;
-            ``"directml"`` reads and writes the elements of the tensor that DirectML 1.15.4 does,
-            bit for bit (see "What DirectML does otherwise"). Other functions, and ONNX models, have
-            rules of their own.
+        expect: the adapter that is required: ``"lavapipe"``, ``"gpu"`` or a part of its name
+            (default: the value of VKOPS_EXPECT in the environment, if it is set).
+        printf: show the output of debugPrintfEXT in shaders; each call then waits (default: whether
+            the environment has VKOPS_PRINTF=1). It needs the validation layer.
+        indices: the rule for indices out of range in DirectML's GATHER and SCATTER operators:
+            ``"vkops"`` reads the nearest element of the dimension, and writes none; ``"directml"``
+            reads and writes the same elements of the tensor as DirectML 1.15.4, bit for bit (see
+            "What DirectML does otherwise"). Other functions, and ONNX models, have rules of their
+            own.
 
     Raises:
         DeviceError: no such adapter, driver, loader or layer, another adapter than expected, or an
@@ -575,7 +576,7 @@ class Device(OperatorDevice):
         return undefined("EMPTY", shape, dtype, self)
 
     def pinned(self, shape: int | Sequence[int], dtype: Any = None) -> npt.NDArray[Any]:
-        """Make an array of NumPy in memory of the host that the device reads and writes directly.
+        """Return a NumPy array in memory of the host that the device reads and writes directly.
 
         Its elements are undefined. The memory is cached by the host where the device has such
         memory, counted by ``memory_report``, and freed with the last view of the array. Copies from
@@ -602,7 +603,7 @@ class Device(OperatorDevice):
         kind = as_dtype("PINNED", dtype)
         sizes = shapes.sizes_of("PINNED", shape, kind.itemsize)
         nbytes = prod(sizes) * kind.itemsize
-        self.check()
+        self.check_usable()
         if not nbytes:
             return np.empty(sizes, kind)
         memory = with_reclaim(lambda: pinned_memory.allocate(self.pinned_pool, nbytes))
@@ -634,20 +635,20 @@ class Device(OperatorDevice):
         >>> vkops.flip(device.from_kompute(b)).tolist()  # the same memory
         [3.0, 2.0, 1.0, 0.0]
         """
-        self.check()
+        self.check_usable()
         return KomputeManager(self)
 
     def from_kompute(self, tensor: Any) -> Tensor:
-        """Return a tensor over the memory of a ``kp.Tensor`` that ``kompute`` has made.
+        """Return a tensor over the memory of a ``kp.Tensor`` that ``kompute`` has created.
 
-        It is not of the type ``kp.TensorTypes.storage``, and has a multiple of 16 bytes. Shaders,
-        functions and operators read and write the memory itself. Only uniform and texel buffers and
-        numbers of workgroups get copies, and the tensor has no ``device_address``, because of the
-        usage of Kompute's buffers.
+        The type of the ``kp.Tensor`` must not be ``kp.TensorTypes.storage``, and its size must be a
+        multiple of 16 bytes. Shaders, functions and operators read and write the memory itself.
+        Because of the usage flags of Kompute's buffers, the tensor has no ``device_address``, and
+        uniform buffers, texel buffers and numbers of workgroups are copies of it.
 
         Raises:
-            DeviceError: the tensor cannot be used so, or another manager has made it; the device is
-                closed or lost.
+            DeviceError: the tensor cannot be used in this way, or another manager has created it;
+                the device is closed or lost.
         """
         buffer, dtype = self.kompute.memory(tensor)
         return Tensor.over(self, buffer, (buffer.nbytes // dtype.itemsize,), dtype)
@@ -666,16 +667,16 @@ class Device(OperatorDevice):
         >>> x.is_ready
         True
         """
-        self.prepare()
+        self.finish_streams()
         return Event(self, self.vulkan.native.submitted)
 
     def record(self) -> RecordedProgram:
-        """Record a program: what this thread does in a ``with`` block is collected, and not run.
+        """Record a program: calls of this thread in a ``with`` block are recorded, and not run.
 
-        It can be functions, operators, graphs and shaders, on tensors that exist or that are made
-        in the block. The shapes and the memory are those of the recording, and so are all values of
-        the host: each run copies the same. In the block, elements cannot be read, nor can data be
-        streamed.
+        The calls can be functions, operators, graphs and shaders, on tensors that exist or that are
+        created in the block. Each run of the program uses the shapes, the memory and the values of
+        the host that the calls had when they were recorded. In the block, elements cannot be read,
+        and data cannot be streamed.
 
         Returns:
             the program, as a context manager; see ``RecordedProgram``.
@@ -683,7 +684,7 @@ class Device(OperatorDevice):
         Raises:
             DeviceError: the device is closed.
         """
-        self.check()
+        self.check_usable()
         return RecordedProgram(self)
 
     def synchronize(self) -> None:
@@ -692,14 +693,14 @@ class Device(OperatorDevice):
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        self.prepare()
+        self.finish_streams()
         self.vulkan.settle()
 
     def wait_stream(self, stream: int | None = None) -> None:
-        """Let all that is submitted from now on wait for a stream of CUDA, on the same GPU.
+        """Let all later submissions wait for a stream of CUDA, on the same GPU.
 
-        It waits for what the stream was given until now, which may have written tensors that CUDA
-        sees, too. The host does not wait, if the driver shares semaphores.
+        They wait for the work that the stream was given until now, which may write tensors that
+        CUDA also sees. The host does not wait, if the driver shares semaphores.
 
         Args:
             stream: None, 0 or 1 for CUDA's default stream, 2 for that of the thread, or a handle:
@@ -731,7 +732,7 @@ class Device(OperatorDevice):
         >>> asyncio.run(main())
         True
         """
-        await ended(self, 0)  # streams, which submit work
+        await ended(self, 0)  # waits for streams, which submit work
         await ended(self, self.vulkan.native.submitted)
 
 
@@ -741,7 +742,7 @@ suggest_names(DeviceInfo, Sampler)
 
 
 DeviceLike: TypeAlias = Device | str | int | None
-"""A device, or the adapter of one: an index, or part of its name; None if none is chosen."""
+"""A device, or its adapter by index or a part of the name; None if none is chosen."""
 
 
 def open_shared(handle: SharedHandle, device: DeviceLike = None) -> Tensor:
@@ -768,12 +769,12 @@ def open_shared(handle: SharedHandle, device: DeviceLike = None) -> Tensor:
 
 
 def default_device() -> Device:
-    """The device used for NumPy arrays when none is given: that of the best adapter."""
+    """Return the device of the best adapter, which arrays are sent to by default."""
     return _opened(None)
 
 
 def as_device(name: str, device: DeviceLike) -> Device:
-    """A device, or the one of an adapter that is named; it is opened once (B-02)."""
+    """Return a device; the device of a named adapter is opened once (B-02)."""
     if isinstance(device, Device):
         return device
     if isinstance(device, bool) or not isinstance(device, (str, int)):
@@ -783,7 +784,7 @@ def as_device(name: str, device: DeviceLike) -> Device:
 
 
 def _opened(index: int | None) -> Device:
-    """The device of an adapter: opened once, and again when it was closed or lost."""
+    """Return the device of an adapter; it is opened once, and again after it was closed or lost."""
     device = _device_of(index)
     if device.closed:
         _device_of.cache_clear()
@@ -797,7 +798,7 @@ def _device_of(index: int | None) -> Device:
 
 
 def undefined(name: str, shape: Any, dtype: Any, device: Device | None) -> Tensor:
-    """A tensor whose elements are undefined, on a device or the default one."""
+    """Return a tensor whose elements are undefined, on a device or on the default one."""
     kind = as_dtype(name, dtype)
     sizes = shapes.sizes_of(name, shape, kind.itemsize)
     return Tensor(device or default_device(), sizes, kind, on_host=None)
@@ -812,5 +813,5 @@ def _unpickled(data: npt.NDArray[np.uint8], dtype: np.dtype[Any], shape: Ints) -
 
 
 def _on_host(value: Any) -> Any:
-    """The elements of a tensor; anything else as it is."""
+    """Return the elements of a tensor as an array; return anything else unchanged."""
     return np.asarray(value) if isinstance(value, Tensor) else value

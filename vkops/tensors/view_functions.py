@@ -108,7 +108,7 @@ METHOD_FUNCTIONS = (
     astype, broadcast_to, copy, diagonal, expand_dims, flip, moveaxis, permute_dims, ravel, reshape,
     rot90, squeeze, swapaxes, transpose,
 )  # fmt: skip
-"""The functions that only call a method, and have its docstring."""
+"""The functions that only call a method; they have its docstring."""
 
 for _function in METHOD_FUNCTIONS:
     _document(_function)
@@ -164,7 +164,7 @@ def atleast_2d(*arrays: Any, device: DeviceLike = None) -> Any:
 def atleast_3d(*arrays: Any, device: DeviceLike = None) -> Any:
     """Views with at least three dimensions; of several arrays, a tuple of them.
 
-    As in NumPy, the new dimensions of an array of one are around its own, of one of two behind.
+    As in NumPy, an array of shape (n,) gets the shape (1, n, 1), and (m, n) becomes (m, n, 1).
 
     >>> import vkops
     >>> vkops.atleast_3d([1, 2]).shape
@@ -179,7 +179,7 @@ def _at_least(rank: int, arrays: Sequence[Any], device: DeviceLike) -> Any:
 
 
 def of_rank(x: Tensor, rank: int) -> Tensor:
-    """A view with at least ``rank`` dimensions, as ``atleast_1d`` and the others return it."""
+    """Return a view with at least ``rank`` dimensions, as ``atleast_1d`` and the others do."""
     if x.ndim >= rank:
         return x
     if rank == 3 and x.ndim:

@@ -81,7 +81,7 @@ class ViewMethods(DeviceArray):
         """A view with some dimensions at other places; the others keep their order.
 
         Raises:
-            InvalidDescError: axes out of range, given twice, or not as many of one as of the other
+            InvalidDescError: axes out of range, given twice, or different numbers of axes
                 (ARRAY-01, ARRAY-02).
 
         >>> import vkops
@@ -130,7 +130,7 @@ class ViewMethods(DeviceArray):
 
         Raises:
             InvalidDescError: a shape of another number of elements (ARRAY-03), another order
-                (ARRAY-15), or a copy is needed, but refused (ARRAY-16).
+                (ARRAY-15), or a copy is needed, but ``copy`` is False (ARRAY-16).
 
         >>> import vkops
         >>> vkops.asarray([1, 2, 3, 4]).reshape((2, -1)).tolist()
@@ -261,7 +261,7 @@ class ViewMethods(DeviceArray):
         elif self.shape or isinstance(axis, Sized):
             axes = shapes.some_axes("SQUEEZE", axis, self.ndim)
         else:
-            shapes.one_axis("SQUEEZE", axis, 1)  # as in NumPy, a scalar has the axis 0
+            shapes.one_axis("SQUEEZE", axis, 1)  # in NumPy, a scalar has the axis 0
         base, view = self.placed()
         for i in sorted(axes, reverse=True):
             if self.shape[i] != 1:

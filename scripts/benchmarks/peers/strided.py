@@ -11,7 +11,7 @@ import numpy as np
 from vkops.bench.workloads import Array, BenchCase, Join, Shape, ViewOperation
 
 
-class Source(NamedTuple):
+class JoinedInput(NamedTuple):
     """An input that an output is read from, with signed strides in elements.
 
     ``length`` is the source's size along the axis of the output.
@@ -28,7 +28,7 @@ class Output(NamedTuple):
     shape: Shape
     axis: int
     offset: int
-    sources: Sequence[Source]
+    sources: Sequence[JoinedInput]
 
 
 class Copy(NamedTuple):
@@ -46,13 +46,13 @@ def reads(case: BenchCase) -> list[Output]:
     if isinstance(case.operation, Join):
         axis = case.operation.axis
         parts = [
-            Source(number, _bytes(shape).strides, shape[axis])
+            JoinedInput(number, _bytes(shape).strides, shape[axis])
             for number, shape in enumerate(case.shapes)
         ]
         return [Output(case.output_shapes[0], axis, 0, parts)]
     whole = _bytes(case.shapes[0])
     return [
-        Output(view.shape, 0, _offset(view, whole), [Source(0, view.strides, view.shape[0])])
+        Output(view.shape, 0, _offset(view, whole), [JoinedInput(0, view.strides, view.shape[0])])
         for view in _views(case, whole)
     ]
 

@@ -17,7 +17,7 @@ import numpy as np
 import wgpu
 
 from benchmarks.peers import PeerProgram
-from benchmarks.peers.strided import Output, Source, copies, reads
+from benchmarks.peers.strided import JoinedInput, Output, copies, reads
 from vkops.bench.workloads import Array, BenchCase
 from vkops.errors import DeviceError
 from vkops.gpu.adapters.adapter import DeviceInfo
@@ -213,7 +213,7 @@ def _kernel(output: Output, element_size: int, across: int) -> str:
         }}"""
 
 
-def _read(number: int, source: Source, joined_axis: int, start: int, element_size: int) -> str:
+def _read(number: int, source: JoinedInput, joined_axis: int, start: int, element_size: int) -> str:
     """Write the statement that returns an element; negative strides work as numbers wrap."""
     terms = ["offset"]
     for axis, stride in enumerate(source.strides):

@@ -20,7 +20,7 @@ SPLIT = SplitOperatorDesc(WHOLE, [PIECE, PIECE], 0)
 CASES = 300  # sound operators among those that are tried
 
 
-class Bound(NamedTuple):
+class RandomBinding(NamedTuple):
     """A binding, and where it is: in which memory, from which byte; None where that is unknown."""
 
     value: Any
@@ -83,15 +83,15 @@ class Target(target.Target):
     def _binding(self, choices, tensor):
         """Something to bind to a tensor, mostly with room for it."""
         if choices.one_in(25):
-            return Bound(choices.pick(self.others), None, None)
+            return RandomBinding(choices.pick(self.others), None, None)
         if choices.one_in(25):
-            return Bound(hostile.value(choices), None, None)
+            return RandomBinding(hostile.value(choices), None, None)
         number = choices.below(len(self.memory))
         memory = self.memory[number]
         first = len(self.memory) - len(self.tensors)
         holder = self.tensors[number - first] if number >= first and choices.one_in(2) else memory
         if choices.one_in(3):
-            return Bound(holder, number, 0)
+            return RandomBinding(holder, number, 0)
         room = max(0, memory.nbytes - tensor.total_tensor_size_in_bytes)
         offset = choices.below(room // 16 + 1) * 16
         if choices.one_in(20):
@@ -99,8 +99,8 @@ class Target(target.Target):
         nbytes = choices.pick([None, tensor.total_tensor_size_in_bytes, memory.nbytes - offset])
         if choices.one_in(20):
             value = (holder, hostile.value(choices), hostile.value(choices))
-            return Bound(value, None, None)
-        return Bound((holder, offset, nbytes), number, offset)
+            return RandomBinding(value, None, None)
+        return RandomBinding((holder, offset, nbytes), number, offset)
 
     def _memory(self, choices):
         """What is read from memory, and written to it, at any place."""

@@ -56,7 +56,7 @@ def _simulated(ready, buffers):
     content = {}
     for buffer in buffers:
         content[buffer.name] = np.zeros(buffer.size, np.uint8)
-        values = b"".join(buffer.values.chunks())
+        values = b"".join(buffer.values.pieces())
         content[buffer.name][: len(values)] = np.frombuffer(values, np.uint8)
 
     def taken(tensors):

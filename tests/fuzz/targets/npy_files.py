@@ -74,7 +74,7 @@ class Target(target.Target):
         model = prepare(load_model("m.json"), FeatureLevel.LATEST).model
         resource = model.resources["In"]
         if resource.size < 1 << 20:
-            result = b"".join(resource.values.chunks())
+            result = b"".join(resource.values.pieces())
             target.require(
                 len(result) == resource.values.nbytes, "not the bytes that were promised"
             )

@@ -21,7 +21,7 @@ class _State:
 state: _State = _State()
 
 
-def check() -> None:
+def check_not_forked() -> None:
     """Raise a DeviceError if this process was forked off one that had opened a device."""
     if state.forked:
         raise DeviceError(

@@ -181,7 +181,7 @@ class ShaderOutput:
     def _new(self) -> list[Message]:
         return [received(*message) for message in self._adapter.take_messages()]
 
-    def check(self) -> None:
+    def check_printing(self) -> None:
         """Check that the layer lets shaders print on a device that was opened now."""
         if reason := refusal(self._new()):
             raise DeviceError(f"printf: the validation layer cannot print here: {reason}")

@@ -131,7 +131,7 @@ def take(nbytes: int) -> npt.NDArray[np.uint8]:
 
 def promised(nbytes: int) -> npt.NDArray[np.uint8]:
     """Take memory as ``take`` does, but let the caller write to its pages, at once."""
-    check(nbytes)
+    check_available(nbytes)
     require(nbytes)
     return np.empty(nbytes, np.uint8)
 
@@ -141,7 +141,7 @@ def touch(memory: npt.NDArray[np.uint8]) -> None:
     memory[::_MIN_PAGE] = 0
 
 
-def check(nbytes: int) -> None:
+def check_available(nbytes: int) -> None:
     """Raise an OutOfDeviceMemoryError if fewer than ``nbytes`` bytes are available."""
     if nbytes >= _MIN_CHECKED:
         _check(nbytes, nbytes)

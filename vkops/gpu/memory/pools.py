@@ -56,7 +56,7 @@ class MemoryDevice(Protocol):
     lock: RLock
     module: Native
 
-    def check(self) -> None:
+    def check_usable(self) -> None:
         """Check that this thread can use the device now."""
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -183,9 +183,9 @@ class Pool:
             device.module.allocate, partial(tuple.__new__, Extent)
         )
 
-    def check(self) -> None:
+    def check_usable(self) -> None:
         """Check that the device can be used, and this pool is open."""
-        self._device.check()
+        self._device.check_usable()
         self._check_open()
 
     def _check_open(self) -> None:
@@ -201,7 +201,7 @@ class Pool:
         # Allocations are frequent: call ``check`` only if it is going to raise an error. This
         # thread owns the lock if a signal handler or a finalizer interrupted its use of the device.
         if self.closed or forks.state.forked or self._lock._is_owned():  # type: ignore[attr-defined]
-            self.check()
+            self.check_usable()
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT or ALIGNMENT
         if size <= self.max_range:
             result = self._allocate(self.heaps, size, size)
@@ -220,7 +220,7 @@ class Pool:
 
     def require(self, nbytes: int) -> None:
         """Raise an OutOfDeviceMemoryError if new heaps could not hold so many bytes."""
-        self.check()
+        self.check_usable()
         with self._lock:
             empty = self._empty()
             if nbytes > max(empty, self.available() + empty):
@@ -294,7 +294,7 @@ class SeparatePool(Pool):
 
     def allocate(self, nbytes: int) -> Allocation:
         """Allocate memory; it is freed with the result."""
-        self.check()
+        self.check_usable()
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT or ALIGNMENT
         if size > self.max_range:
             message = f"{nbytes} bytes in one piece: the device allocates {self.max_range} at most"

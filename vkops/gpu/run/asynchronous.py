@@ -26,7 +26,7 @@ async def ended(device: OpenDevice, number: int) -> None:
     from asyncio import get_running_loop  # slow to import, but the caller with a loop has done so
 
     vulkan = device.vulkan
-    device.check()
+    device.check_usable()
     while vulkan.streams or not vulkan.is_done(number):
         future = get_running_loop().create_future()
         with _lock:

@@ -274,7 +274,7 @@ class Buffer(BindableMemory):
     @property
     def is_ready(self) -> bool:
         """Whether all submissions that write the memory have ended."""
-        self._device.check()
+        self._device.check_usable()
         return self._device.vulkan.is_done(self.allocation.written)
 
     def settle(self) -> None:
@@ -286,7 +286,7 @@ class Buffer(BindableMemory):
         """Whether that device is on the same adapter."""
         home = self._device
         if home.pool.closed or home.vulkan.lost:
-            home.check()
+            home.check_usable()
         return home.vulkan is device.vulkan
 
     def clone(self, start: int, nbytes: int, pool: Pool | None = None) -> Buffer:
@@ -437,7 +437,7 @@ def read_into(buffer: Buffer, offset: int, target: Bytes, *, wait: bool) -> int:
 def _prepare_to_read(device: OpenDevice) -> None:
     """Check that the device can be used, and that this thread records no program."""
     device.vulkan.refuse_recording("elements cannot be read, because nothing runs yet")
-    device.prepare()
+    device.finish_streams()
 
 
 def _are_visible(extents: Extents) -> bool:

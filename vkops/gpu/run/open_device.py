@@ -93,7 +93,7 @@ def open_vulkan_device(info: adapter.DeviceInfo, mode: adapter.Mode = "") -> Vul
     A new one is also opened if the open one is lost, or if Vulkan's layers or VKOPS_LIMITS have
     changed since.
     """
-    forks.check()
+    forks.check_not_forked()
     refuse_reentry(_opening, "a device is being opened")
     with _opening:
         key = info, mode, *loader_files.variables(adapter.LAYERS, SETTINGS)
@@ -173,7 +173,7 @@ class OpenDevice(ABC):
         ...     handles.queue != 0  # here, other libraries may submit to the queue
         True
         """
-        self.check()
+        self.check_usable()
         return DeviceHandles(self.vulkan)
 
     @property
@@ -206,16 +206,16 @@ class OpenDevice(ABC):
         """Whether nothing can run any more: it was closed, or the device was lost."""
         return self.pool.closed or bool(self.vulkan.lost)
 
-    def check(self) -> None:
+    def check_usable(self) -> None:
         """Check that the device is open, and that this thread is not in the middle of using it."""
-        self.pool.check()
+        self.pool.check_usable()
 
-    def prepare(self) -> None:
-        """Check that this thread can use the device, as ``check`` does, and wait for streams."""
+    def finish_streams(self) -> None:
+        """Check that the device is usable, as ``check_usable`` does, and finish its streams."""
         vulkan = self.vulkan
         in_use = vulkan.lock._is_owned()  # type: ignore[attr-defined]
         if in_use or self.pool.closed or vulkan.lost or forks.state.forked:
-            self.check()
+            self.check_usable()
         if vulkan.streams:
             vulkan.finish_streams()
 
@@ -228,13 +228,13 @@ class OpenDevice(ABC):
         *,
         now: bool = False,
     ) -> int:
-        """Begin to run work after ``prepare``; see ``VulkanDevice.submit``."""
-        self.prepare()
+        """Begin to run work after ``finish_streams``; see ``VulkanDevice.submit``."""
+        self.finish_streams()
         return self.vulkan.submit(work, reads, writes, name, now=now)
 
     def wait(self, number: int) -> None:
         """Wait for a submission; other threads can use the device meanwhile."""
-        self.prepare()
+        self.finish_streams()
         self.vulkan.wait(number)
 
     # -- memory -----------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class OpenDevice(ABC):
 
     def memory_report(self) -> MemoryReport:
         """Bytes reserved from the driver, bytes in use, and number of heaps."""
-        self.prepare()
+        self.finish_streams()
         with self.vulkan.lock:
             reports = [pool.report() for pool in self._pools]
         return MemoryReport(*map(sum, zip(*map(astuple, reports), strict=True)))
@@ -272,7 +272,7 @@ class OpenDevice(ABC):
         if forks.state.forked or self.pool.closed:
             return
         if not self.vulkan.lost:
-            self.prepare()
+            self.finish_streams()
             with self.vulkan.tolerating_loss():
                 self.vulkan.settle()
         with self.vulkan.lock:

@@ -81,7 +81,7 @@ class BackgroundTask:
             DeviceError: it ran when this process was forked off the one that has its thread.
         """
         if self.is_running:
-            forks.check()
+            forks.check_not_forked()
         if not self.is_current:
             # Not ``with``: Python 3.14 may serve an interrupt between taking the lock and the
             # block, and the lock would stay taken. Here it serves none before the release.

@@ -106,7 +106,7 @@ class Profile:
             is_first = not (open_profiles or forks.state.forked)  # a forked child has no devices
             for vulkan in open_vulkan_devices() if is_first else ():
                 with vulkan.tolerating_loss():
-                    vulkan.check()
+                    vulkan.check_usable()
                     ProfileRecorder(vulkan).start()
             open_profiles.append(self)
             self._start = perf_counter_ns()

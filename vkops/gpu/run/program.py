@@ -284,7 +284,7 @@ class BoundProgram:
         if self._work is not None:
             return SubmittedProgram(self.device, self._submit())
         vulkan, buffers = self.device.vulkan, self._host_buffers()
-        vulkan.check()
+        vulkan.check_usable()
         vulkan.finish_streams()
         refuse_reentry(_starting, "a stream is being started")
         with _starting:

@@ -70,7 +70,7 @@ class RecordedProgram:
     # -- recording --------------------------------------------------------------------------------
 
     def __enter__(self) -> RecordedProgram:
-        self._device.prepare()
+        self._device.finish_streams()
         vulkan = self._device.vulkan
         if vulkan.recording is not None:
             raise DeviceError(f"record: {vulkan.info.label} is recording already")
@@ -128,7 +128,7 @@ class RecordedProgram:
             raise DeviceError(f"run: the recorded program is {'closed' if self._closed else state}")
         vulkan = self._device.vulkan
         for _ in range(count):
-            self._device.prepare()
+            self._device.finish_streams()
             if vulkan.recording is not None:
                 raise DeviceError("run: a recorded program cannot be part of another one")
             memory = recorded.used, recorded.written

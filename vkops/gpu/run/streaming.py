@@ -165,7 +165,7 @@ def _transfer(
 
     ``reused`` is the last submission that used the memory to which the copies write.
     """
-    device.prepare()
+    device.finish_streams()
     vulkan = device.vulkan
     return vulkan.start(vulkan.native.transfer, copies, after, reused, uses, writes, "a transfer")
 
@@ -255,7 +255,7 @@ class _Stage:
         """
         self._device = device
         self._keep = keep
-        device.check()
+        device.check_usable()
         with device.vulkan.lock:
             self._source: Extent = device.vulkan.new_memory(size, "upload").whole
             self._target: Extent = device.vulkan.new_memory(size, "readback").whole

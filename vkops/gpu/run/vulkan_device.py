@@ -222,7 +222,7 @@ class VulkanDevice:
         self._waited_for: set[int] = set()  # transfers that were waited for alone, after that one
         if mode == "printf":
             output = ShaderOutput(self._adapter)
-            output.check()
+            output.check_printing()
             self.submission_observers.append(PrintedOutput(output))
         elif os.environ.get(SYNC) == "1":
             self.submission_observers.append(SynchronousCalls())
@@ -240,12 +240,12 @@ class VulkanDevice:
     if not TYPE_CHECKING:  # to type checkers, all attributes would exist
 
         def __getattr__(self, name: str) -> NoReturn:
-            forks.check()
+            forks.check_not_forked()
             raise AttributeError(name, name=name, obj=self)
 
-    def check(self) -> None:
-        """Check that this thread can use the device now; see ``OpenDevice.check``."""
-        forks.check()
+    def check_usable(self) -> None:
+        """Check that this thread can use the device now; see ``OpenDevice.check_usable``."""
+        forks.check_not_forked()
         refuse_reentry(self.lock, "the device {} is in use", self.info.label)
         if self.lost:
             raise DeviceError(self.lost)

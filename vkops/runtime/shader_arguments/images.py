@@ -36,7 +36,7 @@ class ImageArgument(NamedTuple):
         """The memory of the image."""
         return self.image.part.memory
 
-    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
+    def fill_slot(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
         """Check dimensions and format; return the slot with the view of the image."""
         image, bound, declared = self.image, self.image.part, slot.block.image
         assert declared is not None
@@ -91,7 +91,7 @@ class TensorImage(NamedTuple):
         """The memory of the elements."""
         return self.elements.buffer
 
-    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
+    def fill_slot(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
         """Check the format; return the slot with the view of an image that it is copied to."""
         part = 0, 1, 0, self.grid[0] if self.form.has_layers else 1
         return _viewed(device, shader, slot, self, self.form, self.grid, part).in_copy()
@@ -118,7 +118,7 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
         value, sampler = value[0], check_sampler(device, shader, slot, value[1])
     if isinstance(value, Image):
         if value.device is not device:
-            value.device.check()
+            value.device.check_usable()
             if value.device.vulkan is not device.vulkan:
                 message = f"is {value!r}, must be on {device.info.label}"
                 _refuse(shader, slot, message, "B-02")

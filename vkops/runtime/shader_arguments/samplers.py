@@ -22,7 +22,7 @@ class SamplerArgument(NamedTuple):
 
     sampler: Sampler
 
-    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
+    def fill_slot(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
         """Return the slot with the sampler, which the dispatch holds itself."""
         return slot
 

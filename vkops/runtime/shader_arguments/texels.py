@@ -21,7 +21,7 @@ class Texels(Elements):
 
     __slots__ = ()
 
-    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
+    def fill_slot(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
         """Choose the format (SH-14), and check the size (SH-05, SH-12)."""
         block = slot.block
         declared, limits, nbytes = block.image, device.info.limits, self.nbytes

@@ -19,7 +19,7 @@ KINDS: Kinds = {"uniform": ("uniform blocks",)}
 class UniformValues(bytes):
     """The packed contents of a uniform block."""
 
-    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
+    def fill_slot(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
         """Check the size; the dispatch holds the bytes itself."""
         check_size(device, shader, slot, len(self))
         shader.check_bytes(slot.point, slot.block, 0, len(self), len(self))
