@@ -154,7 +154,7 @@ def run(program, *arguments, kind=None, **variables):
     """Run a program with the layer, which succeeds; return its process."""
     command = [sys.executable, "-c", program, *map(str, arguments)]
     env = environment(kind, **variables)
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done
 

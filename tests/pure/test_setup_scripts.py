@@ -10,14 +10,12 @@ import subprocess
 import sys
 import sysconfig
 import time
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
-from processes import ROOT, finished
+from processes import ROOT, finished, wait_for_end
 from refusals import fault
 
 from vkops.gpu.adapters import kompute
@@ -207,12 +205,7 @@ def ended_by(number, command, tmp_path, **variables):
         finally:
             process.kill()
     assert list(temporary.iterdir()) == []
-    with suppress(psutil.NoSuchProcess):
-        started_process = psutil.Process(child)
-        until = time.monotonic() + 60
-        while started_process.status() != psutil.STATUS_ZOMBIE:  # nobody may wait for it
-            assert time.monotonic() < until
-            time.sleep(0.01)
+    wait_for_end(child)
     return status
 
 
