@@ -5,10 +5,11 @@ import re
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -109,6 +110,15 @@ def run_with(folder, arguments, **variables):
     """The outcome of a Python process that finds modules in a folder first."""
     path = os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")])
     return outcome(*arguments, cwd=ROOT, **{"PYTHONPATH": path, **variables})
+
+
+def wait_for_end(pid):
+    """Wait until a process has ended, even if nobody asks for its status."""
+    with suppress(psutil.NoSuchProcess):
+        process, until = psutil.Process(pid), time.monotonic() + 60
+        while process.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < until, f"process {pid} still runs"
+            time.sleep(0.01)
 
 
 @contextmanager

@@ -20,8 +20,7 @@ def main() -> int:
     """Measure, and return the exit status."""
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name in _MODULES:
-        del sys.argv[1]
-        import_module(_MODULES[name]).main()
+        import_module(_MODULES[name]).main(sys.argv[2:])
         return 0
     COMMANDS["bench"] = "benchmarks.command"
     sys.argv.insert(1, "bench")

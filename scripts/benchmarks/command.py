@@ -19,7 +19,14 @@ from vkops.cli import bench_commands, options
 from vkops.errors import VkopsError
 
 
-@click.command(params=[*bench_commands.bench.params])
+class _Script(click.Command):
+    """A command of a script of its own."""
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage("scripts/bench", " ".join(self.collect_usage_pieces(ctx)))
+
+
+@click.command(cls=_Script, params=[*bench_commands.bench.params])
 @options.flag("--peers", help="Also measure all other libraries that are installed.")
 @options.texts("--peer", metavar="NAME", help="Also measure torch, onnxruntime, wgpu or ncnn.")
 @options.file("--plot", help="Draw the results in a .png or .svg file.")

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -176,14 +177,14 @@ def _run(name: str, checkout: Path) -> dict[str, Any]:
     return result
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Print the times."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--against", metavar="CHECKOUT", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", metavar="NAME", choices=workloads())
     parser.add_argument("--measure", metavar="NAME", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     if arguments.measure:
         print(json.dumps(measure(arguments.measure)))
         return

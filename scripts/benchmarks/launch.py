@@ -6,7 +6,7 @@ numba-vulkan and slangpy take part if they are installed: .venv/bin/pip install 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter, thread_time
@@ -156,9 +156,9 @@ def _seconds(row: Row) -> Iterator[tuple[str, float]]:
     yield "cpu", busy / STEPS
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Measure, and print a table or JSON."""
-    arguments = options("launch", __doc__, rounds=30).parse_args()
+    arguments = options("launch", __doc__, rounds=30).parse_args(words)
     device = vkops.Device(arguments.adapter)
     costs = measure(device, arguments.rounds)
     if arguments.json:

@@ -7,7 +7,7 @@ discrete GPU, also where the host sees the memory of the device.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from time import perf_counter, process_time
 from typing import Any
@@ -90,12 +90,12 @@ def measure(
     return least, least_cpu
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Print the rates, and what they are of those of memcpy."""
     parser = options("transfers", None, rounds=9)
     parser.add_argument("--staged", action="store_true")
     parser.add_argument("--mib", type=int, default=128)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     nbytes = arguments.mib << 20
     with vkops.Device(arguments.adapter, staged=arguments.staged) as device:
         least, least_cpu = measure(rows(device, nbytes), arguments.rounds)

@@ -125,6 +125,27 @@ def device(adapter):
         yield opened
 
 
+@pytest.fixture
+def change_device(device, monkeypatch):
+    """Return a function that changes the device for one test.
+
+    It may have other features, settings (``device.tuning``) or bytes of the largest allocation, and
+    ``fits`` says which arrays it has memory for.
+    """
+
+    def change(*, features=None, max_range=None, fits=None, **tuning):
+        monkeypatch.setattr(device, "tuning", replace(device.tuning, **tuning))
+        if features is not None:
+            monkeypatch.setattr(device.vulkan, "features", features)
+        if max_range:
+            monkeypatch.setattr(device.pool, "max_range", max_range)
+        if fits:
+            monkeypatch.setattr("vkops.gpu.run.open_device.MAX_UNCHECKED_BYTES", 0)
+            monkeypatch.setattr(device, "fits", fits)
+
+    return change
+
+
 @pytest.fixture(scope="session")
 def shared_memory(device):
     """Skips what holds only where the host sees device memory: views without copies, and their cost."""

@@ -251,14 +251,19 @@ def test_integers_of_several_widths(device, other):
     ]
 
 
-@pytest.mark.parametrize("in_words", [False, True])
-@pytest.mark.parametrize("name", ["float16", *EXTENSION_FLOATS])
-def test_conversions_of_small_floats(device, monkeypatch, name, in_words):
-    """All numbers of a type, those between them, and others; in memory of words, too."""
-    if in_words:  # as on devices without storage of 8 and 16 bits
+@pytest.fixture(params=[False, True])
+def in_words(request, monkeypatch):
+    """Use small types as they are, and as on devices without storage of 8 and 16 bits."""
+    if request.param:
         monkeypatch.setattr(
             elementwise_kernel, "words_are_read", lambda dtype, _: dtype.itemsize < 4
         )
+
+
+@pytest.mark.usefixtures("in_words")
+@pytest.mark.parametrize("name", ["float16", *EXTENSION_FLOATS])
+def test_conversions_of_small_floats(device, name):
+    """All numbers of a type, those between them, and others; in memory of words, too."""
     dtype = dtype_of(name)
     bits = f"u{dtype.itemsize}"
     every = np.arange(1 << 8 * dtype.itemsize).astype(bits).view(dtype)
@@ -286,13 +291,9 @@ def test_conversions_of_small_floats(device, monkeypatch, name, in_words):
     np.testing.assert_array_equal(back, floats)
 
 
-@pytest.mark.parametrize("in_words", [False, True])
-def test_small_integers_in_words(device, monkeypatch, in_words):
+@pytest.mark.usefixtures("in_words")
+def test_small_integers_in_words(device):
     """Invocations that share a word write their own bits only."""
-    if in_words:
-        monkeypatch.setattr(
-            elementwise_kernel, "words_are_read", lambda dtype, _: dtype.itemsize < 4
-        )
     random = np.random.default_rng(3)
     for dtype in ("int8", "uint8", "int16", "uint16", "bool"):
         array = numbers(random, dtype, 101)

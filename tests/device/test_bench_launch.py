@@ -14,14 +14,13 @@ ROWS = {
 }  # fmt: skip
 
 
-def run(monkeypatch, capsys, *options):
-    monkeypatch.setattr(sys, "argv", ["bench_launch", "--rounds", "1", *options])
-    bench.main()
+def run(capsys, *options):
+    bench.main(["--rounds", "1", *options])
     return capsys.readouterr()
 
 
-def test_all_rows_as_json(monkeypatch, capsys, adapter):
-    document = json.loads(run(monkeypatch, capsys, "--json", "--adapter", adapter.name).out)
+def test_all_rows_as_json(capsys, adapter):
+    document = json.loads(run(capsys, "--json", "--adapter", adapter.name).out)
     assert document["microseconds"].keys() >= ROWS
     for name, cost in document["microseconds"].items():
         assert cost.keys() == {"chain", "cpu"} | ({"one"} if "a step" not in name else set())
@@ -32,7 +31,7 @@ def test_all_rows_as_json(monkeypatch, capsys, adapter):
 def test_a_table_without_a_library_that_does_not_work(monkeypatch, capsys, adapter):
     monkeypatch.setattr(bench, "is_installed", lambda package: package == "slangpy")
     monkeypatch.setitem(sys.modules, "slangpy", None)
-    printed = run(monkeypatch, capsys, "--adapter", adapter.name)
+    printed = run(capsys, "--adapter", adapter.name)
     assert "chain of 100" in printed.out
     assert printed.err.startswith("slangpy is left out: import of slangpy halted")
 

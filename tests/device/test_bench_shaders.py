@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import benchmarks.shaders.__main__ as bench
@@ -25,22 +24,21 @@ def small(monkeypatch, adapter):
     monkeypatch.setenv("VKOPS_ADAPTER", adapter.name)
 
 
-def run(monkeypatch, capsys, *options):
-    monkeypatch.setattr(sys, "argv", ["bench_shaders", "--rounds", "1", *options])
-    bench.main()
+def run(capsys, *options):
+    bench.main(["--rounds", "1", *options])
     return capsys.readouterr().out
 
 
-def test_all_workloads_as_json(monkeypatch, capsys):
-    results = json.loads(run(monkeypatch, capsys, "--json"))["results"]
+def test_all_workloads_as_json(capsys):
+    results = json.loads(run(capsys, "--json"))["results"]
     assert {result["work"] for result in results} == {"tiny", "axpy", "nbody", "compile"}
     for result in results:
         assert {"vkops", "kompute"} <= result["seconds"].keys()
         assert min(result["seconds"].values()) > 0
 
 
-def test_a_table(monkeypatch, capsys):
-    printed = run(monkeypatch, capsys)
+def test_a_table(capsys):
+    printed = run(capsys)
     assert "Ratio: time of the other divided by time of vkops" in printed
     assert "bound, no waits" in printed
 

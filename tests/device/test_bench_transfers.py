@@ -1,7 +1,6 @@
 """The benchmark of transfers measures all rows, and compares the bytes."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -10,19 +9,17 @@ from benchmarks import transfers as bench
 pytestmark = pytest.mark.memory
 
 
-def run(monkeypatch, capsys, adapter, *options):
-    arguments = ["--rounds", "1", "--mib", "5", "--adapter", adapter.name, *options]
-    monkeypatch.setattr(sys, "argv", ["bench_transfers", *arguments])
-    bench.main()
+def run(capsys, adapter, *options):
+    bench.main(["--rounds", "1", "--mib", "5", "--adapter", adapter.name, *options])
     return capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [[], ["--staged"]])
-def test_all_rows(monkeypatch, capsys, adapter, options):
-    document = json.loads(run(monkeypatch, capsys, adapter, "--json", *options))
+def test_all_rows(capsys, adapter, options):
+    document = json.loads(run(capsys, adapter, "--json", *options))
     assert document["ratios"].keys() == document["ratios_cpu"].keys() == bench.COMPARED.keys()
     assert min(document["gb_per_s"].values()) > 0
-    printed = run(monkeypatch, capsys, adapter, *options)
+    printed = run(capsys, adapter, *options)
     assert "5 MiB on " in printed
     assert "two memcpys" in printed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from zipfile import ZipFile
 
 import numpy as np
@@ -36,6 +37,9 @@ def test_a_call_is_repeated(adapter, device, tmp_path, monkeypatch, capsys):
     assert not VulkanDevice.observers
     assert np.frombuffer(y.read(), np.float32)[2] == 1 + 2 * (2 * 2 + 5)
     assert outcome(path, adapter.name)[:2] == (0, "Y: 0 of 6 elements differ\n")
+    status, text, errors = outcome(path, "no such device")
+    assert (status, text) == (1, "")
+    assert re.fullmatch("DeviceError: no adapter whose name contains 'no such device'.*\n", errors)
     call = json.loads(ZipFile(path).read("call.json"))
     assert call["name"] == "axpy"
     assert call["groups"] == [2, 1, 1]

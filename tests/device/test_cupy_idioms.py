@@ -114,7 +114,12 @@ def test_lists_and_arrays_of_other_libraries(device):
         assert fused(device.tensor(x), other).tolist() == [1, 4, 9]
     with pytest.raises(vkops.InvalidDescError, match=r"EW-09|EW-03"):
         vkops.fuse(lambda a: vkops.add(a, [1, 2, 3]))(x)
+
+
+def test_tensors_of_torch_are_arguments(device):
     torch = pytest.importorskip("torch")
+    axpy = vkops.ElementwiseKernel("float32 a, T x, raw T y", "T z", "z = a * x + y[i]", "axpy")
+    x = np.float32([1, 2, 3])
     equal(axpy(2, torch.tensor(x), torch.tensor(x), device=device), 3 * x)
 
 

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
+from processes import wait_for_end
 
 from vkops.cli import main
 
@@ -194,13 +194,13 @@ def test_status_of_another_program(validate, adapter):
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_signals_also_end_the_program(name):
-    script = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    script = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     command = [sys.executable, "-m", "vkops", "debug", "validate", sys.executable, "-c", script]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         child = int(process.stdout.readline())
         process.send_signal(signal.Signals[name])
-        assert process.wait(30) == 128 + signal.Signals[name]
-    assert not psutil.pid_exists(child)
+        assert process.wait(60) == 128 + signal.Signals[name]
+    wait_for_end(child)
 
 
 def test_children_of_children_are_seen(validate, adapter):

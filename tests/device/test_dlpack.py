@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from arrays import arrays, equal, on_device, viewed
+from exporter import Exporter
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,19 +23,6 @@ byte_bounds = (np.lib.array_utils if hasattr(np.lib, "array_utils") else np).byt
 
 READ_ONLY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 VERSIONS = ({}, {"max_version": (1, 0)})
-
-
-class Exporter:
-    """A capsule, for functions that take an object."""
-
-    def __init__(self, capsule):
-        self.capsule = capsule
-
-    def __dlpack__(self, **_):
-        return self.capsule
-
-    def __dlpack_device__(self):
-        return 1, 0
 
 
 @on_device

@@ -363,16 +363,16 @@ def test_errors_of_the_compiler(device):
     assert kernel.source.startswith("#version 450")
 
 
-def test_features_that_the_device_lacks(device, monkeypatch):
+def test_features_that_the_device_lacks(device, change_device):
     lacking = device.features - {"shaderFloat64", "storageBuffer8BitAccess"}
-    monkeypatch.setattr(device.vulkan, "features", lacking)
+    change_device(features=lacking)
     kernel = vkops.ElementwiseKernel("T x", "T z", "z = x", "mine")
     for dtype, feature in (("f8", "shaderFloat64"), ("i1", "storageBuffer8BitAccess")):
         text = fault(lambda dtype=dtype: kernel(device.tensor(np.ones(2, dtype))))
         assert re.fullmatch(rf"mine: needs .*{feature}.*, which '.*' does not have \[SH-02\]", text)
 
 
-def test_same_bits_needs_modes_for_all_floats_of_the_device(device, monkeypatch):
+def test_same_bits_needs_modes_for_all_floats_of_the_device(device, monkeypatch, change_device):
     kernel, seen = vkops.ElementwiseKernel("T x", "T z", "z = x"), []
 
     @contextmanager
@@ -391,7 +391,7 @@ def test_same_bits_needs_modes_for_all_floats_of_the_device(device, monkeypatch)
     assert device.same_bits == (names <= device.features)
     most = device.features | names | {"VK_KHR_shader_float_controls"}
     for left_out in ("", *sorted(names)):
-        monkeypatch.setattr(device.vulkan, "features", most - {left_out})
+        change_device(features=most - {left_out})
         assert device.same_bits == (left_out == "")
 
 
@@ -448,10 +448,10 @@ def test_memory_of_the_host_is_refused(device):
     assert re.fullmatch(text, fault(lambda: ADD(x, x)))
 
 
-def test_tensors_of_several_pieces(device, monkeypatch):
+def test_tensors_of_several_pieces(device, change_device):
     """A view can be used if it is within one of the pieces, and of no more bytes than a binding has."""
     whole = device.tensor(np.ones(1024, np.float32))
-    monkeypatch.setattr(device.pool, "max_range", 1024)
+    change_device(max_range=1024)
     array = np.arange(1024, dtype=np.float32)
     x = device.tensor(array)
     assert len(x.buffer.extents) == 4

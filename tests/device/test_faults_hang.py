@@ -43,12 +43,12 @@ if not device.mapped:
     del waits["write"]  # which goes through staging memory
 for name in names:
     sent, timer = [], threading.Timer(0.2, interrupt)
-    timer.start()
     try:
+        timer.start()
         waits[name]()
     except error as caught:
         assert type(caught) is error and str(caught) == "of a signal handler", caught
-        assert time.monotonic() - sent[0] < 5
+        assert time.monotonic() - sent[0] < 20
         print(name)
     timer.join()
 """
@@ -63,7 +63,7 @@ ENDS = """
 from vkops.gpu.run import open_device
 open_device.EXIT_SECONDS = float(sys.argv[4])
 if open_device.EXIT_SECONDS > 1:
-    timer = threading.Timer(0.5, interrupt)
+    timer = threading.Timer(2, interrupt)
     timer.daemon = True  # Python does not wait for it
     timer.start()
 """
@@ -104,28 +104,24 @@ def test_python_exits_while_a_stream_waits_for_the_device(faulty, adapter):
 
 DROPPED = """
 import gc, threading, time
-gaps, ended = [], threading.Event()
-def beat():
-    last = time.perf_counter()
-    while not ended.wait(0.005):
-        gaps.append(time.perf_counter() - last)
-        last = time.perf_counter()
+released = threading.Event()
+def work():
+    for _ in range(40):  # in each of which it needs Python's lock again
+        time.sleep(0.005)
+    released.set()
+    faulty.release()
 x = vkops.roll(device.tensor(np.arange(64)), 1)
 x.numpy()
-faulty.slow(1_000_000)
+faulty.hang()
 y = vkops.roll(x, 1)
-thread = threading.Thread(target=beat)
+thread = threading.Thread(target=work)
 thread.start()
-began = time.perf_counter()
 if sys.argv[3] == "closed":
     device.close()
 del x, y, device
 gc.collect()
-took = time.perf_counter() - began
-ended.set()
+assert released.is_set()  # it was waited for
 thread.join()
-assert took > 0.9, took  # it was waited for
-assert max(gaps) < took / 3, (took, max(gaps))
 """
 
 

@@ -93,9 +93,9 @@ def test_an_image_is_written_to_a_part_of_another_one(device):
     np.testing.assert_array_equal(image.numpy(), target)
 
 
-def test_an_image_of_a_tensor_in_several_pieces(device, monkeypatch):
+def test_an_image_of_a_tensor_in_several_pieces(device, change_device):
     """No row of texels ends where a piece does."""
-    monkeypatch.setattr(device.pool, "max_range", 1024)
+    change_device(max_range=1024)
     array = values((3, 19, 37), np.uint32)
     tensor = device.tensor(array)
     assert len(tensor.buffer.extents) > 1

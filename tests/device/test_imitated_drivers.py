@@ -167,7 +167,7 @@ def record(commands):
 faulty.record(1)
 target = buffer(allocate(3))
 start = time.perf_counter()
-faulty.slow(200_000)
+faulty.slow(1_000_000)
 fence = run(record)
 early = said(lambda: vk.vkGetFenceStatus(device, fence)), said(lambda: wait(fence, 0))
 wait(fence)
@@ -205,7 +205,7 @@ def test_calls_are_recorded_delayed_and_fail_by_name_and_number(program):
     (lines, early, seconds, numbers, named), _ = program("discrete", OPEN + RECORDS)
     assert lines == LINES.strip().splitlines()
     assert early == ["VkNotReady", "VkTimeout"]
-    assert seconds >= 0.2
+    assert seconds >= 1
     failed = [["VkErrorOutOfDeviceMemory", 0]] * 7 + [[None, 1]] * 5
     assert [outcome[:2] for outcome in numbers] == failed
     assert named == [True, "VkErrorOutOfDeviceMemory", True]

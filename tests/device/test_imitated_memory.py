@@ -97,19 +97,17 @@ import threading, time
 x, small = device.tensor(np.arange(6 << 20, dtype=np.int32)), device.tensor(np.arange(8))
 y = vkops.roll(x, 1)
 vkops.roll(small, 1).numpy(), y.numpy()
-layer().slow(500_000)
+layer().hang()
 y = vkops.roll(x, 2)
 reader = threading.Thread(target=y.numpy)
 reader.start()
-time.sleep(0.05)
-start = time.perf_counter()
+time.sleep(0.05)  # until it waits
 z = vkops.roll(small, 1)
-took = time.perf_counter() - start
 reads = reader.is_alive()
-layer().slow(0)
+layer().release()
 reader.join()
 assert (y.numpy() == np.roll(np.arange(6 << 20), 2)).all() and z.numpy()[0] == 7
-print(reads and took < 0.2)
+print(reads)
 """
 
 
@@ -122,18 +120,16 @@ FULL = """
 import threading, time
 x = device.tensor(np.arange(8))
 vkops.roll(x, 1).numpy()
-layer().slow(400_000)
+layer().hang()
 from vkops.gpu.run.vulkan_device import MAX_OPEN, MAX_SUBMISSIONS
 for _ in range(1 + (MAX_SUBMISSIONS - 1) * MAX_OPEN):  # the first one is submitted alone
     vkops.roll(x, 1)
 waiting = threading.Thread(target=vkops.roll, args=(x, 1))
 waiting.start()
-time.sleep(0.05)
-start = time.perf_counter()
+time.sleep(0.05)  # until it waits
 device.buffer(16), device.memory_report()
-took = time.perf_counter() - start
-print(waiting.is_alive() and took < 0.2)
-layer().slow(0)
+print(waiting.is_alive())
+layer().release()
 """
 
 

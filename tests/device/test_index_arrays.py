@@ -252,10 +252,9 @@ def test_what_is_written_is_read_before(make):
     equal(tensor, array)
 
 
-def test_what_the_device_cannot_hold_is_copied_by_the_host(device, monkeypatch):
-    monkeypatch.setattr("vkops.gpu.run.open_device.MAX_UNCHECKED_BYTES", 0)
+def test_what_the_device_cannot_hold_is_copied_by_the_host(device, monkeypatch, change_device):
     monkeypatch.setattr("vkops.gpu.run.program.MAX_HOST_ELEMENTS", 50)
-    monkeypatch.setattr(device, "fits", lambda nbytes: nbytes < 1000)
+    change_device(fits=lambda nbytes: nbytes < 1000)
     array = np.arange(300, dtype=np.int32).reshape(30, 10)
     indices = np.array([[29, 3], [-1, 0]])
     result = vkops.take(array, indices, 0, device=device)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from kernel_checks import checked
 from kernel_numbers import random
@@ -67,10 +65,10 @@ ON_CPUS |= {"permutation", "segments", "sort", "topk", "unique"}
     params=[*((name, False) for name in CALLS), *((name, True) for name in sorted(ON_CPUS))],
     ids=lambda param: f"{param[0]}-{param[1]}",
 )
-def call(request, device, monkeypatch):
+def call(request, device, change_device):
     """Calls a function, with a kernel for CPUs or for GPUs."""
     name, is_cpu = request.param
-    monkeypatch.setattr(device, "tuning", replace(device.tuning, is_cpu=is_cpu))
+    change_device(is_cpu=is_cpu)
     x = device.tensor(random((2, 70), "int8" if name in OF_BYTES else "float32"))
     return name, lambda: CALLS[name](x)
 

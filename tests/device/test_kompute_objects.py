@@ -52,6 +52,7 @@ def test_shaders_of_vkops_and_of_kompute_take_turns_on_one_memory(device, kp, ki
 
 
 def test_a_buffer_is_made_once_and_keeps_what_it_is_made_of(device, kp, kind):
+    gc.collect()  # what other tests have left
     before = device.memory_report().heaps
     tensor = device.kompute.tensor_t(X.view(np.int32), kind)
     device.kompute.run(kp.OpTensorSyncDevice([tensor]))

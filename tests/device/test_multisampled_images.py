@@ -81,9 +81,9 @@ def test_rectangles_and_layers(any_device, key, channels):
         np.testing.assert_array_equal(image.numpy(), array)
 
 
-def test_memory_in_several_pieces(device, monkeypatch):
+def test_memory_in_several_pieces(device, monkeypatch, change_device):
     """Each range of memory has dispatches of its own, and each dispatch so many samples."""
-    monkeypatch.setattr(device.pool, "max_range", 2048)
+    change_device(max_range=2048)
     monkeypatch.setattr(image_samples, "MAX_SAMPLES", 1024)
     for dtype, channels in (("u1", ()), ("u2", (3,)), ("u4", (4,))):
         array = values((19, 37, SAMPLES, *channels), dtype)
@@ -223,11 +223,11 @@ def test_uses_that_are_refused(device, message):
             shader(bound, groups=1)
 
 
-def test_what_a_device_lacks_is_refused(device, monkeypatch):
+def test_what_a_device_lacks_is_refused(device, change_device):
     device.image((4, 4, SAMPLES), samples=True)
     with pytest.raises(vkops.InvalidDescError, match=r"samples: got 64 samples, must be .*4.* on "):
         device.image((4, 4, 64), samples=True)
-    monkeypatch.setattr(device.vulkan, "features", frozenset())
+    change_device(features=frozenset())
     with pytest.raises(
         vkops.InvalidDescError, match="samples: needs shaderStorageImageMultisample"
     ):

@@ -518,7 +518,7 @@ def test_arrays_whose_result_is_in_several_heaps_are_uploaded(adapter, monkeypat
         np.testing.assert_array_equal(result.numpy(), np.concatenate([x, x], 1))
 
 
-def test_a_rule_that_changes_holds_for_plans_that_ran_before(device, monkeypatch):
+def test_a_rule_that_changes_holds_for_plans_that_ran_before(device, monkeypatch, change_device):
     vulkan, kernels = device.vulkan, []
     x = np.arange(1 << 18, dtype=np.uint32)
     tensor, pipeline = device.tensor(x), vulkan.pipeline
@@ -529,7 +529,7 @@ def test_a_rule_that_changes_holds_for_plans_that_ran_before(device, monkeypatch
 
     monkeypatch.setattr(vulkan, "pipeline", asked)
     for rule in (REGIONS, SHADERS):
-        monkeypatch.setattr(device, "tuning", replace(device.tuning, copies=rule))
+        change_device(copies=rule)
         kernels.clear()
         parts = vkops.split(tensor, [1, x.size - 1])
         assert bool(kernels) == (rule is SHADERS)

@@ -354,21 +354,21 @@ def test_outputs_that_are_made_are_new_each_time(any_device):
         np.testing.assert_array_equal(each.numpy(), x.numpy() + 3 * y.numpy())
 
 
-def test_memory_in_several_pieces(device, monkeypatch):
+def test_memory_in_several_pieces(device, change_device):
     """The same view is in one piece of a tensor, or in several, which is known for each tensor."""
     axpy, sums = shader(device), kernel(device)
     x, y, z = whole = tensors(device)
     for _ in range(2):
         axpy(x, y, threads=256, **AB)
         sums(x, y, 3, out=z)
-    monkeypatch.setattr(device.pool, "max_range", 512)
+    change_device(max_range=512)
     pieces = tensors(device)
     assert [len(each.buffer.extents) for each in pieces] == [2] * 3
     for x, y, z in (pieces, whole, pieces):
         expected = x.numpy() * 2 + 100 * y.numpy() + 1
-        monkeypatch.setattr(device.pool, "max_range", 1024)
+        change_device(max_range=1024)
         axpy(x, y, threads=256, **AB)
-        monkeypatch.setattr(device.pool, "max_range", 512)
+        change_device(max_range=512)
         np.testing.assert_array_equal(y.numpy(), expected)
         sums(x[2], y[3], 3, out=z[1])
         np.testing.assert_array_equal(z[1].numpy(), x[2].numpy() + 3 * y[3].numpy())

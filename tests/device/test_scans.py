@@ -191,8 +191,8 @@ def test_all_layouts_have_the_bits_of_the_documented_order(either_device):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
-def test_workgroups_that_go_on_in_any_order_have_no_race(device, monkeypatch, dtype):
-    monkeypatch.setattr(device, "tuning", replace(device.tuning, is_cpu=False))
+def test_workgroups_that_go_on_in_any_order_have_no_race(device, change_device, dtype):
+    change_device(is_cpu=False)
     with checked(subgroup_sizes=(16,), schedules=5, seed=4) as names:
         kernels.cumsum(device.tensor(random(1100, dtype)), dtype=dtype)
     assert names == ["cumsum"]

@@ -189,9 +189,9 @@ def test_groups_from_a_tensor(any_device):
 
 
 @pytest.mark.parametrize("first", [62, 63])
-def test_groups_on_the_border_of_two_ranges_of_memory(device, monkeypatch, first):
+def test_groups_on_the_border_of_two_ranges_of_memory(device, change_device, first):
     """They are read where they are, not behind the end of the first range."""
-    monkeypatch.setattr(device.pool, "max_range", 256)
+    change_device(max_range=256)
     count = compiled(device, COUNT)
     total = device.tensor(np.zeros(1, np.uint32))
     fillers = [device.tensor(np.full(64, 1000, np.uint32)) for _ in range(64)]

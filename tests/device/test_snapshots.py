@@ -156,7 +156,7 @@ def test_no_copy_where_nothing_else_holds_the_memory(device):
     assert np.shares_memory(first, second)
     assert np.shares_memory(first, np.asarray(x.reshape(2, 3).T[::-1]))
     assert np.shares_memory(first, np.from_dlpack(_Asking(x, copy=False)))
-    assert device.memory_report().used == used
+    assert device.memory_report().used <= used  # less where Python has collected other tensors
     del first, second
     address = x.numpy().ctypes.data
     x[0] = 7  # no array is left

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from kernel_checks import checked
@@ -46,8 +44,8 @@ def test_sorts_are_those_of_numpy_bit_by_bit(either_device, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "int64"])
-def test_sorts_on_gpus_of_whole_tiles_and_rows(device, dtype, monkeypatch):
-    monkeypatch.setattr(device, "tuning", replace(device.tuning, is_cpu=False))
+def test_sorts_on_gpus_of_whole_tiles_and_rows(device, dtype, change_device):
+    change_device(is_cpu=False)
     for shape in ((1023,), (1024,), (1025,), (2047,), (2048,), (2049,), (3, 2048), (70, 33)):
         x = any_bits(shape, dtype, sum(shape))
         order, tensor = np.argsort(x, kind="stable"), device.tensor(x)
@@ -56,8 +54,8 @@ def test_sorts_on_gpus_of_whole_tiles_and_rows(device, dtype, monkeypatch):
         np.testing.assert_array_equal(bits(kernels.sort(tensor).numpy()), expected)
 
 
-def test_nothing_is_found_by_checks_of_sorts_on_gpus(device, monkeypatch):
-    monkeypatch.setattr(device, "tuning", replace(device.tuning, is_cpu=False))
+def test_nothing_is_found_by_checks_of_sorts_on_gpus(device, change_device):
+    change_device(is_cpu=False)
     x = any_bits((3, 700), "uint8")
     with checked((8, 64)) as names:
         order = kernels.argsort(device.tensor(x), dtype="int32").numpy()

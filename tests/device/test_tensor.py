@@ -103,10 +103,9 @@ def test_whole_views_and_rows_cost_nothing(device):
         equal(row, expected)
 
 
-def test_views_of_what_is_on_the_host(device, monkeypatch):
+def test_views_of_what_is_on_the_host(device, monkeypatch, change_device):
     """What does not fit stays there; its views are read there, and streamed into results."""
-    monkeypatch.setattr("vkops.gpu.run.open_device.MAX_UNCHECKED_BYTES", 0)
-    monkeypatch.setattr(device, "fits", lambda nbytes: False)
+    change_device(fits=lambda nbytes: False)
     array = np.arange(60, dtype=np.int16).reshape(5, 12)
     flipped = vkops.flip(array, device=device)
     before = memory_used(device)

@@ -93,6 +93,7 @@ def call(use):
 CUDA = """
 import ctypes, gc
 from cuda.bindings import driver
+from exporter import Exporter
 from vkops.tensors.exchange import element_type, label_device, _DEVICE, _member
 cuda = ctypes.CDLL("libcuda.so.1") if os.environ["LD_LIBRARY_PATH"] else None
 def count(name):
@@ -110,13 +111,6 @@ def stream():
 def copy_in(stream, pointer, array):
     pointers = driver.CUdeviceptr(pointer), driver.CUdeviceptr(array.ctypes.data)
     call_cuda("cuMemcpyDtoDAsync", *pointers, array.nbytes, stream)
-class Capsule:
-    def __init__(self, capsule):
-        self.capsule = capsule
-    def __dlpack__(self, **_):
-        return self.capsule
-    def __dlpack_device__(self):
-        return 1, 0
 class Writable:
     def __init__(self, array):
         self.kept = array
@@ -129,7 +123,7 @@ def seen(tensor, *, ready=True, **options):
         call_cuda("cuStreamSynchronize", driver.CUstream(options.get("stream", 1)))
     where = tuple(_member(capsule, _DEVICE, ctypes.c_int32 * 2))
     label_device(capsule, (1, 0))
-    array = np.from_dlpack(Capsule(capsule))
+    array = np.from_dlpack(Exporter(capsule))
     if not array.flags.writeable:  # NumPy marks all that comes by DLPack before 1.0
         array = np.asarray(Writable(array))
     return array, where
@@ -160,7 +154,7 @@ def run(program, *arguments, kind=None, **variables):
     """Run a program with the layer, which succeeds; return its process."""
     command = [sys.executable, "-c", program, *map(str, arguments)]
     env = environment(kind, **variables)
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done
 

@@ -89,6 +89,7 @@ def test_other_files_are_refused(tmp_path, content):
 def test_command_shows_a_saved_report(tmp_path, command):
     saved, plot = tmp_path / "r.json", tmp_path / "p.svg"
     saved.write_text(json.dumps(report(3, wgpu="wgpu").json_ready()))
+    assert command("bench", "--help")[1].startswith("Usage: scripts/bench [OPTIONS] [WORKLOAD]...")
     status, shown, _ = command("bench", "--from", saved, "--plot", plot)
     assert (status, "Some GPU (some driver 1.2)" in shown) == (0, True)
     assert "vkops against other libraries" in shown

@@ -130,10 +130,16 @@ def test_commands_import_only_what_they_need(arguments, absent, tmp_path):
         ("none.onnx", f"none.onnx: cannot be read: {NO_FILE}"),
     ],
 )  # fmt: skip
-def test_files_that_cannot_be_read(command, subcommand, name, message, monkeypatch):
+def test_files_that_cannot_be_read(command, subcommand, name, message, find_devices):
     """Nothing is opened, no device either."""
-    monkeypatch.setattr(vkops, "devices", no_driver, raising=False)
+    find_devices(no_driver)
     assert command(subcommand, name) == (1, "", message + "\n")
+
+
+@pytest.fixture
+def find_devices(monkeypatch):
+    """Return a function that replaces ``vkops.devices``."""
+    return lambda function: monkeypatch.setattr(vkops, "devices", function, raising=False)
 
 
 def no_driver(*arguments, **options):
@@ -149,8 +155,8 @@ def no_driver(*arguments, **options):
     ],
     ids=["no driver", "no such adapter", "it does not open"],
 )
-def test_devices_that_cannot_be_used(devices, said, monkeypatch, command):
-    monkeypatch.setattr(vkops, "devices", devices, raising=False)
+def test_devices_that_cannot_be_used(devices, said, monkeypatch, command, find_devices):
+    find_devices(devices)
     monkeypatch.setattr(vkops, "Device", no_driver, raising=False)
     assert command("run", "-a", "good", SPLIT) == (1, "", f"Failed to {said}\n")
 
@@ -164,11 +170,11 @@ def test_devices_that_cannot_be_used(devices, said, monkeypatch, command):
          1, "[Errno 2] No such file or directory: 'x'"),
     ],
 )  # fmt: skip
-def test_other_errors_are_one_line(error, status, line, monkeypatch, command):
+def test_other_errors_are_one_line(error, status, line, find_devices, command):
     def fail():
         raise error
 
-    monkeypatch.setattr(vkops, "devices", fail, raising=False)
+    find_devices(fail)
     assert command("run", "-s") == (status, "", line + "\n")
 
 
@@ -222,14 +228,14 @@ def test_devices_are_printed_in_one_line():
 
 
 @pytest.fixture
-def one_good_driver(monkeypatch):
+def one_good_driver(monkeypatch, find_devices):
     monkeypatch.setattr(vkops.gpu, "drivers", lambda: DRIVERS)
-    monkeypatch.setattr(vkops, "devices", lambda: [INFO], raising=False)
+    find_devices(lambda: [INFO])
     monkeypatch.setenv("COLUMNS", "120")
 
 
 @pytest.mark.usefixtures("one_good_driver")
-def test_devices(command, monkeypatch):
+def test_devices(command, find_devices):
     status, seen, _ = command("devices", "-v")
     assert status == 0
     assert re.search(r"0\W+Good GPU \[1\]\W+INTEGRATED_GPU\W+1\.3\.0\W+good 1\.0 \(1\.0\.2\)", seen)
@@ -243,7 +249,7 @@ def test_devices(command, monkeypatch):
     assert printed["devices"][0]["name"] == "Good GPU [1]"
     drivers = [(each["name"], each["usable"], each["reason"]) for each in printed["drivers"]]
     assert drivers == [("good", True, ""), ("bad", False, "it ended its process (status -11)")]
-    monkeypatch.setattr(vkops, "devices", no_driver, raising=False)
+    find_devices(no_driver)
     status, out, err = command("devices")
     assert (status, err) == (1, "no Vulkan driver that works\n")
     assert "Vulkan devices" not in out

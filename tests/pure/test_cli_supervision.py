@@ -4,11 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from processes import BOTH_WAYS, outcome
+from processes import BOTH_WAYS, outcome, wait_for_end
 
 PROGRAM = """
 import os, signal, sys, time
@@ -75,18 +74,12 @@ def test_the_exit_status_is_that_of_the_child(system, status):
 @pytest.mark.posix("signals that end the child with its parent")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGKILL"])
 def test_the_child_ends_with_its_parent(name):
-    process = start("lambda: print(os.getpid(), flush=True) or time.sleep(60)")
+    process = start("lambda: print(os.getpid(), flush=True) or time.sleep(600)")
     child = int(process.stdout.readline())
     process.send_signal(signal.Signals[name])
     process.communicate(timeout=60)
     assert process.returncode in (128 + signal.Signals[name], -signal.Signals[name])
-    for _ in range(100):
-        try:
-            os.kill(child, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    pytest.fail("the child is still there")
+    wait_for_end(child)
 
 
 @pytest.mark.posix("signals that end the child with its parent")

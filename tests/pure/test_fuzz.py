@@ -142,7 +142,7 @@ class Faulty(Target):
     """Does what its input says."""
 
     name = "faulty"
-    seconds = 0.2
+    seconds = 1
 
     def make(self, random):
         return b"xx" + bytes([random.randrange(256)]) + b"xx"
@@ -155,7 +155,7 @@ class Faulty(Target):
         if b"=" in data:
             require(False, "not the same")
         if b"~" in data:
-            time.sleep(10)
+            time.sleep(100)
         if b"." in data:
             raise ModelError("refused")
 
@@ -223,9 +223,9 @@ def test_a_crash_is_found_and_the_rest_is_tried(monkeypatch, tmp_path):
 def test_a_case_that_no_signal_reaches_is_ended(monkeypatch, tmp_path):
     code = (
         "import signal, struct, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]);"
-        "open(sys.argv[4] + '/at', 'r+b').write(struct.pack('q', 0)); import time; time.sleep(60)"
+        "open(sys.argv[4] + '/at', 'r+b').write(struct.pack('q', 0)); import time; time.sleep(600)"
     )
     child(monkeypatch, code)
-    monkeypatch.setattr(fuzzing, "SECONDS", 1)
+    monkeypatch.setattr(fuzzing, "SECONDS", 4)
     report = fuzzing.campaign("descriptors", 1, out=tmp_path)
     assert list(report.findings) == ["crash (SIGABRT)"]

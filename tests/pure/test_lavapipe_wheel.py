@@ -15,26 +15,34 @@ from refusals import fault
 LISTED = "https://cloud.example/apt\nhttp://mirror.example/debian/\nhttp://mirror.example/debian-security/\n"
 
 
-def listed(monkeypatch, text):
-    for module in (debian_packages, lavapipe_wheel):
-        monkeypatch.setattr(module, "run", lambda *command: text)
+@pytest.fixture
+def replace_programs(monkeypatch):
+    """Return a function that replaces the one with which scripts run programs: ``run``."""
+
+    def replace(run):
+        for module in (cross_wheel, debian_packages, lavapipe_wheel):
+            monkeypatch.setattr(module, "run", run)
+
+    return replace
 
 
-def test_the_mirror_is_that_of_the_system_unless_another_is_named(monkeypatch):
+def test_the_mirror_is_that_of_the_system_unless_another_is_named(monkeypatch, replace_programs):
     monkeypatch.delenv("DEBIAN_MIRROR", raising=False)
-    listed(monkeypatch, LISTED)
+    replace_programs(lambda *_: LISTED)
     assert debian_packages.mirror() == "http://mirror.example"
     monkeypatch.setenv("DEBIAN_MIRROR", "http://other.example/debian")
     assert debian_packages.mirror() == "http://other.example"
 
 
-def test_a_system_without_a_mirror_of_debian(monkeypatch, message):
+def test_a_system_without_a_mirror_of_debian(monkeypatch, replace_programs, message):
     monkeypatch.delenv("DEBIAN_MIRROR", raising=False)
-    listed(monkeypatch, "http://archive.example/ubuntu/\n")
+    replace_programs(lambda *_: "http://archive.example/ubuntu/\n")
     message(fault(debian_packages.mirror, SystemExit))
 
 
-def test_the_programs_are_started_with_the_c_library_that_they_are_built_for(monkeypatch, tmp_path):
+def test_the_programs_are_started_with_the_c_library_that_they_are_built_for(
+    replace_programs, tmp_path
+):
     root, package = tmp_path / "root/usr", tmp_path / "package with a space"
     for folder in (root / "bin", root / "lib/own-linux-gnu", package / "bin", package / "programs"):
         folder.mkdir(parents=True)
@@ -43,7 +51,7 @@ def test_the_programs_are_started_with_the_c_library_that_they_are_built_for(mon
     for source in sources:
         script(source, 'for one; do echo "$one"; done')
     needs = {"spirv-opt": "libc.so.6\n", "libc.so.6": "ld-linux-own.so.2\n"}
-    monkeypatch.setattr(lavapipe_wheel, "run", lambda *command: needs.get(command[-1].name, ""))
+    replace_programs(lambda *command: needs.get(command[-1].name, ""))
     assert lavapipe_wheel.copy_programs(root.parent, package, "own") == sources
     for name in debian_packages.PROGRAMS:
         printed = subprocess.check_output([package / "bin" / name, "-c", "a b"], text=True)
@@ -61,14 +69,16 @@ def test_a_missing_compiler_is_named(monkeypatch, tmp_path):
         assert str(error.value) == f"lavapipe_wheel: {missing}"
 
 
-def test_only_the_c_library_and_those_of_the_compiler_are_left_to_the_system(monkeypatch, tmp_path):
+def test_only_the_c_library_and_those_of_the_compiler_are_left_to_the_system(
+    replace_programs, tmp_path
+):
     system = ["libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"]
-    listed(monkeypatch, "\n".join([*system, "libz.so.1", "libcap.so.2", "libmd.so.0"]))
+    replace_programs(lambda *_: "\n".join([*system, "libz.so.1", "libcap.so.2", "libmd.so.0"]))
     assert lavapipe_wheel.needed(tmp_path) == ["libz.so.1", "libcap.so.2", "libmd.so.0"]
 
 
 @pytest.fixture
-def mirror(monkeypatch):
+def mirror(monkeypatch, replace_programs):
     """Debian with small files: each release has the Mesa and the C library of a test."""
     releases = {"bookworm": ("25.0.7-2~bpo12+1", 36), "trixie": ("26.1.6-1~bpo13+1", 38)}
     asked = []
@@ -119,8 +129,7 @@ def mirror(monkeypatch):
     monkeypatch.setattr(lavapipe_wheel, "pack_wheel", pack)
     monkeypatch.setattr(lavapipe_wheel.shutil, "which", lambda name: name)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")  # which it changes
-    for module in (lavapipe_wheel, debian_packages):
-        monkeypatch.setattr(module, "run", run)
+    replace_programs(run)
     return asked
 
 
@@ -187,7 +196,7 @@ def test_bad_arguments_and_missing_compilers_are_refused(monkeypatch, arguments,
         cross_wheel.main(arguments)
 
 
-def test_the_import_library_has_the_functions_of_the_core(tmp_path, monkeypatch):
+def test_the_import_library_has_the_functions_of_the_core(tmp_path, replace_programs):
     (tmp_path / "vulkan").mkdir()
     lines = [
         f"VKAPI_ATTR VkResult VKAPI_CALL {name}(\n    int x);"
@@ -195,14 +204,14 @@ def test_the_import_library_has_the_functions_of_the_core(tmp_path, monkeypatch)
     ]
     (tmp_path / "vulkan/vulkan_core.h").write_text("\n".join(lines))
     commands = []
-    monkeypatch.setattr(cross_wheel, "run", lambda *command: commands.append(command))
+    replace_programs(lambda *command: commands.append(command))
     cross_wheel.write_import_library(tmp_path)
     exported = (tmp_path / "vulkan-1.def").read_text().split()
     assert exported == ["LIBRARY", "vulkan-1.dll", "EXPORTS", "vkCreateDevice", "vkQueueSubmit2"]
     assert [command[0] for command in commands] == ["x86_64-w64-mingw32-dlltool"]
 
 
-def test_the_tag_is_that_of_the_newest_function_of_the_c_library(tmp_path, monkeypatch):
+def test_the_tag_is_that_of_the_newest_function_of_the_c_library(tmp_path, replace_programs):
     root, tree = tmp_path / "root", tmp_path / "tree"
     (tree / "kp-0.9.0.dist-info").mkdir(parents=True)
     (tree / "kp.cpython-313-aarch64-linux-gnu.so").touch()
@@ -210,15 +219,14 @@ def test_the_tag_is_that_of_the_newest_function_of_the_c_library(tmp_path, monke
         (root / "usr" / name).parent.mkdir(parents=True)
         (root / "usr" / name).write_text(name)
     versions = "Name: GLIBC_2.17\nName: GLIBC_2.34\nName: GLIBC_2.4\n"
-    for module in (cross_wheel, debian_packages):
-        monkeypatch.setattr(module, "run", lambda *command: versions)
+    replace_programs(lambda *_: versions)
     assert cross_wheel.add_loader(tree, root) == "manylinux_2_34_aarch64"
     assert (tree / "kp.libs/libvulkan-vkops.so.1").exists()
     assert (tree / "kp-0.9.0.dist-info/LICENSE.vulkan-loader").exists()
 
 
 @pytest.fixture
-def build(monkeypatch, tmp_path):
+def build(monkeypatch, replace_programs, tmp_path):
     """Return a function that builds imitated compilers, and the targets that were built.
 
     The function takes what happens instead of building the last target.
@@ -250,7 +258,7 @@ def build(monkeypatch, tmp_path):
         return cross_wheel.make_compilers("win_amd64", work)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(cross_wheel, "run", run)
+    replace_programs(run)
     monkeypatch.setattr(cross_wheel, "apt_options", lambda *_, **__: ())
     monkeypatch.setattr(cross_wheel, "compiler", lambda platform: "g++")
     return built, targets
@@ -296,14 +304,14 @@ def test_what_a_killed_build_has_left_is_not_used(build, tmp_path):
         built(lambda: (made / "object").stat())
 
 
-def test_a_wheel_is_packed_whole_or_not_at_all(monkeypatch, tmp_path):
+def test_a_wheel_is_packed_whole_or_not_at_all(monkeypatch, replace_programs, tmp_path):
     tree, target = tmp_path / "tree", tmp_path / "dist"
     target.mkdir()
 
     def pack(*command):
         (command[-1] / "a-1-py3-none-any.whl").write_text("whole")
 
-    monkeypatch.setattr(debian_packages, "run", pack)
+    replace_programs(pack)
     wheel = debian_packages.pack_wheel(tree, target)
     assert (wheel.parent, wheel.read_text()) == (target, "whole")
 

@@ -10,14 +10,12 @@ import subprocess
 import sys
 import sysconfig
 import time
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
-from processes import ROOT, finished
+from processes import ROOT, finished, wait_for_end
 from refusals import fault
 
 from vkops.gpu.adapters import kompute
@@ -105,12 +103,15 @@ def setup(tmp_path, monkeypatch):
     program(tmp_path, "python3", INTERPRETER)
     log = tmp_path / "pip.log"
 
-    def run(*options):
+    def run(*options, screen=None):
         log.write_text("")
         env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-        script = tmp_path / "scripts/setup"
-        status, _, errors = finished(script, "--no-system", *options, env=env)
+        command = [tmp_path / "scripts/setup", "--no-system", *options]
+        if screen:  # a terminal's
+            command = ["script", "-qefc", " ".join(map(str, command)), screen]
+        status, _, errors = finished(*command, env=env)
         assert status == 0, errors
+        assert "\r" not in errors
         return log.read_text().replace(f"{tmp_path}/", "")
 
     return run
@@ -135,6 +136,15 @@ def test_the_lock_does_not_apply_where_another_numpy_is_asked_for(setup, tmp_pat
     with (tmp_path / "scripts/lock.txt").open("a") as lock:
         lock.write("new==1\n")
     assert setup().startswith("scripts/lock.txt, ")
+
+
+def test_a_terminal_shows_what_takes_long(setup, tmp_path):
+    """It shows the last line, which pip waits for here, and the seconds."""
+    screen = tmp_path / "screen"
+    wait = f'echo busy; until grep -q "[0-9] s  busy" {screen}; do sleep 0.1; done'
+    program(tmp_path, "python3", INTERPRETER.replace('*"-m pip"*) ', f'*"-m pip"*) {wait}; '))
+    setup(screen=screen)
+    assert re.search(r"  \d+ s  busy.*\x1b\[K", screen.read_text(), re.DOTALL)
 
 
 SYSTEM_PROGRAM = r"""
@@ -195,12 +205,7 @@ def ended_by(number, command, tmp_path, **variables):
         finally:
             process.kill()
     assert list(temporary.iterdir()) == []
-    with suppress(psutil.NoSuchProcess):
-        started_process = psutil.Process(child)
-        until = time.monotonic() + 60
-        while started_process.status() != psutil.STATUS_ZOMBIE:  # nobody may wait for it
-            assert time.monotonic() < until
-            time.sleep(0.01)
+    wait_for_end(child)
     return status
 
 
@@ -366,17 +371,3 @@ def test_compilers_are_bounded_by_cores_memory_and_one_digit(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(cores))
     monkeypatch.setattr(Path, "read_text", lambda _: "max\n")
     assert kp_wheel.jobs() == expected
-
-
-def test_a_terminal_shows_what_goes_on(tmp_path):
-    """A command that takes long shows its last line and the seconds; elsewhere, nothing is written."""
-    text = (ROOT / "scripts/setup").read_text()
-    quietly = re.search(r"^quietly\(\).*?^\}$", text, re.M | re.S)[0]
-    body = f"{quietly}\nsay() {{ echo \"$*\" >&2; }}\nset -euo pipefail\nquietly bash -c 'echo busy; sleep 1.6'"
-    program(tmp_path, "run", body)
-    run = tmp_path / "run"
-    status, shown, _ = finished("script", "-qec", run, "/dev/null", cwd=tmp_path)
-    assert status == 0
-    assert "  1 s  busy" in shown
-    assert shown.endswith("\x1b[K")
-    assert finished(run, cwd=tmp_path) == (0, "", "")

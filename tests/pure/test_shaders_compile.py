@@ -298,12 +298,15 @@ def test_a_limit_of_the_process_is_no_fault_of_the_compiler(fake_compiler):
 
 
 def test_hanging_compiler_is_stopped_with_its_children(fake_compiler, monkeypatch):
-    path = fake_compiler("echo thinking; sleep 60; true")
-    monkeypatch.setattr(tools, "TIMEOUT_S", 0.3)
+    path = fake_compiler("echo thinking; sleep 600; true")
     start = time.monotonic()
-    error = failure(MINIMAL, name="x.comp")
-    assert time.monotonic() - start < 10
-    assert str(error) == f"x.comp: {path} was stopped: not done after 0.3 s"
+    for seconds in (0.3, 60):  # a slow machine may take longer to start the program
+        monkeypatch.setattr(tools, "TIMEOUT_S", seconds)
+        error = failure(MINIMAL, name="x.comp")
+        if error.log:
+            break
+    assert time.monotonic() - start < 500
+    assert str(error) == f"x.comp: {path} was stopped: not done after {seconds:g} s"
     assert error.log == "thinking\n"
 
 
@@ -311,12 +314,12 @@ def test_interrupted_compiler_does_not_run_on(fake_compiler, monkeypatch):
     def interrupt(*_args, **_options):
         raise KeyboardInterrupt
 
-    fake_compiler("sleep 60")
+    fake_compiler("sleep 600")
     monkeypatch.setattr(subprocess.Popen, "communicate", interrupt)
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         shaders.compile(MINIMAL, cache=False)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 500
 
 
 def test_endless_includes_are_stopped_before_memory_is_full(project, monkeypatch):

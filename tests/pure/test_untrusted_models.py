@@ -3,7 +3,6 @@
 import copy
 import json
 import os
-import time
 import zipfile
 from pathlib import Path
 
@@ -143,9 +142,7 @@ def test_a_link_created_after_loading_is_not_followed(folders):
 @pytest.mark.posix("named pipes", tests_only=True)
 def test_a_pipe_is_refused(folders):
     os.mkfifo(folders / "model" / "pipe.bin")
-    started = time.monotonic()
     assert 'no file "pipe.bin"' in refused(load, folders, reading("pipe.bin"))
-    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a" * 5000, "/".join("a" * 3000), "", "circle.bin"])

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -185,11 +184,9 @@ def test_include_folders_inside(folders):
 @pytest.mark.posix("named pipes", tests_only=True)
 def test_includes_of_pipes_and_folders(folders):
     os.mkfifo(folders / "model" / "pipe")
-    started = time.monotonic()
     for name in ("pipe", "sub"):
         said = fault(load, folders, f'#include "{name}"')
         assert said.endswith(f"include {name!r} is not a regular file")
-    assert time.monotonic() - started < 5
 
 
 def test_folders_that_look_like_options(folders, monkeypatch):

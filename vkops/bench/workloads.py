@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from operator import add
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -195,6 +195,8 @@ class Gather(Operation):
     """Take the rows of a matrix that indices name."""
 
     dtypes = {1: "int64"}  # noqa: RUF012
+    axis: ClassVar[int] = 0
+    """The axis of the data along which indices count."""
 
     def desc(self, data: BufferTensorDesc, indices: BufferTensorDesc) -> OperatorDesc:
         row = BufferTensorDesc(indices.data_type, (1, *indices.sizes))
@@ -204,26 +206,23 @@ class Gather(Operation):
         return [np.take(data, indices, axis=0)]
 
     def indices(self, random: np.random.Generator, data: Shape, indices: Shape) -> Array:
-        return random.integers(0, data[0], indices)
+        return random.integers(0, data[self.axis], indices)
 
     def call(self, data: Array, indices: Array, device: Device) -> Sequence[Tensor]:
         return [take(data, indices, 0, device=device)]
 
 
 @dataclass(frozen=True)
-class GatherElements(Operation):
+class GatherElements(Gather):
     """Take the element of its row that each index names."""
 
-    dtypes = {1: "int64"}  # noqa: RUF012
+    axis = 1
 
     def desc(self, data: BufferTensorDesc, indices: BufferTensorDesc) -> OperatorDesc:
         return operator(dml.GatherElementsOperatorDesc, data, indices, axis=1)
 
     def numpy(self, data: Array, indices: Array) -> Sequence[Array]:
         return [np.take_along_axis(data, indices, axis=1)]
-
-    def indices(self, random: np.random.Generator, data: Shape, indices: Shape) -> Array:
-        return random.integers(0, data[1], indices)
 
     def call(self, data: Array, indices: Array, device: Device) -> Sequence[Tensor]:
         return [take_along_axis(data, indices, 1, device=device)]

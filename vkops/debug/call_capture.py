@@ -33,8 +33,6 @@ import vkops
 
 case = zipfile.ZipFile(sys.argv[0])
 call = json.loads(case.read("call.json"))
-device = vkops.Device(*sys.argv[1:2])
-shader = device.compile_shader(case.read("shader.spv"), name=call["name"], entry=call["entry"])
 
 
 def array(file):
@@ -42,13 +40,18 @@ def array(file):
 
 
 tensors, blocks = {}, {}
-for point in call["blocks"]:
-    tensor = tensors[point] = device.tensor(array(f"inputs/{point}.npy"))
-    name, is_element, _ = point.partition("[")  # of an array of blocks
-    bound = tensor, 0, tensor.nbytes
-    blocks[name] = [*blocks.get(name, ()), bound] if is_element else bound
-shader.dispatch(blocks, call["groups"], bytes.fromhex(call["push_constants"]))
-device.synchronize()
+try:
+    device = vkops.Device(*sys.argv[1:2])
+    shader = device.compile_shader(case.read("shader.spv"), name=call["name"], entry=call["entry"])
+    for point in call["blocks"]:
+        tensor = tensors[point] = device.tensor(array(f"inputs/{point}.npy"))
+        name, is_element, _ = point.partition("[")  # of an array of blocks
+        bound = tensor, 0, tensor.nbytes
+        blocks[name] = [*blocks.get(name, ()), bound] if is_element else bound
+    shader.dispatch(blocks, call["groups"], bytes.fromhex(call["push_constants"]))
+    device.synchronize()
+except vkops.VkopsError as error:
+    sys.exit(f"{type(error).__name__}: {error}")
 status = 0
 for point in call["outputs"]:
     if f"outputs/{point}.npy" not in case.namelist():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -177,9 +177,9 @@ def report(device: vkops.Device, results: list[Result], rounds: int) -> None:
     console.show(console.table(None, headings, rows))
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Measure, and print a table or JSON."""
-    arguments = options("shaders", __doc__, rounds=9).parse_args()
+    arguments = options("shaders", __doc__, rounds=9).parse_args(words)
     device = vkops.Device(arguments.adapter)
     results = list(measure(device, arguments.rounds))
     if arguments.json:
