@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from itertools import zip_longest
 from math import prod
@@ -47,6 +48,9 @@ copies."""
 _ALLOCATION_ALONE = 2
 """The same for the buffer's allocation, to which alone work refers that can run again: those of the
 buffer and of the argument."""
+
+_HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether one thread of Python runs at a time, which then sees all that others have done."""
 
 _NOTHING = np.frombuffer(b"", np.uint8)
 """The memory of arrays without elements."""
@@ -191,11 +195,22 @@ class DeviceArray:
         """
         buffer = self._buffer
         if buffer is not None:
-            return buffer if buffer.shown() is None else self._unshown()
+            return self._unshown() if self._is_shown(buffer) else buffer
         if not self.owns_buffer:
             return self.copy()._buffer
         base, _ = self.placed()
         return None if base is self else base.buffer
+
+    def _is_shown(self, buffer: Buffer | HostBuffer) -> bool:
+        """Whether arrays show the memory, to which the caller already refers; see ``_snapshot``.
+
+        Without a global lock, the processor may look before other threads see the reference, unless
+        both are on the same side of ``_snapshot``, by its lock.
+        """
+        if _HAS_GIL:
+            return buffer.shown() is not None
+        with self.device.vulkan.lock:
+            return buffer.shown() is not None
 
     def _unshown(self) -> Buffer | HostBuffer | None:
         """Move the elements to other memory if arrays show where they are; return the memory."""
@@ -553,7 +568,7 @@ def _allocations(
         if not isinstance(each, DeviceArray):
             return None
         buffer = each._buffer
-        if type(buffer) is Buffer and not (written and buffer.shown() is not None):
+        if type(buffer) is Buffer and not (written and each._is_shown(buffer)):
             allocations.append(buffer.allocation)
         elif each._size:
             return None
@@ -571,7 +586,7 @@ def _memory(
         return source if source.size else None
     buffer = source._buffer
     if buffer is None or (
-        buffer.shown() is not None and (reader is None or reader.recording is not None)
+        (reader is None or reader.recording is not None) and source._is_shown(buffer)
     ):
         buffer = source.buffer
     return None if buffer is None else Extent(buffer, 0, buffer.nbytes)
