@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import prod
+from math import frexp, prod
 from pathlib import Path
 from typing import NamedTuple
 
@@ -415,8 +415,12 @@ def _resample(version):
             if version == 0:
                 before, after = 0.5, -0.5
             x = np.arange(count, dtype=np.float32) - np.float32(after)
+            factor, before = np.float32(1) / np.float32(scale), np.float32(before)
+            if version >= 2 and increasing and frexp(scale)[0] != 0.5 and scale != np.inf:
+                factor = np.nextafter(factor, np.float32(-np.inf))
+                before = np.nextafter(before, np.float32(np.inf))
             with np.errstate(invalid="ignore"):
-                x = x / np.float32(scale) - np.float32(before)
+                x = x * factor - before
             if version < 2:
                 x = np.floor(x + np.float32(0.5))
             else:

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -16,8 +18,11 @@ ROOT = Path(__file__).parents[1]
 SECONDS = 1500  # after which a process is taken to hang
 HIDDEN = pytest.mark.posix("POSIX, which tests/portable hides", tests_only=True)
 OWN_SITE = pytest.mark.wine("a sitecustomize of its own, as scripts/emulate has one")
+IS_FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 SLANG = pytest.mark.skipif(
-    sys.platform == "win32" and not find_spec("slangpy"), reason="needs vkops[slang]"
+    (sys.platform == "win32" or IS_FREE_THREADED)
+    and not (find_spec("slangpy") or shutil.which("slangc")),
+    reason="needs vkops[slang]",
 )
 BOTH_WAYS = ["as it is", pytest.param("without POSIX", marks=HIDDEN)]
 

@@ -8,11 +8,13 @@ import os
 import re
 import subprocess
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 from adapters import LAYERS, UNDER_LAYER, refused_by_layer, wanted, without_validation
 from arrays import small_memory
 from imitated import faulty  # noqa: F401
+from processes import IS_FREE_THREADED
 from refusals import RefusedError
 
 import vkops
@@ -23,6 +25,10 @@ from vkops.gpu.kernels import encoding
 
 if len(vkops.devices()) == 1:  # it is meant, and not a word of it is due on standard error
     os.environ.setdefault("VKOPS_EXPECT", vkops.devices()[0].name)
+
+# Packages that the extra "test" leaves out, because they have no wheels for Pythons without a global lock.
+OTHERS = {"test_dask.py": "dask", "test_notebooks.py": "nbclient"}
+collect_ignore = [name for name, each in OTHERS.items() if IS_FREE_THREADED and not find_spec(each)]
 
 if os.environ.get("VKOPS_TEST_TUNING") == "gpu":
     encoding.CPU = encoding.GPU

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from models import dispatch, model, resource
-from processes import outcome
+from processes import outcome, without_notice
 
 import vkops
 from vkops.cli import main
@@ -78,7 +78,7 @@ def printf(folder, adapter, refuse, capfd):
             for line in seen.out.splitlines()
             if line.startswith("│")
         ]
-        return status, rows, seen.out, seen.err
+        return status, rows, seen.out, without_notice(seen.err)
 
     return run
 

@@ -1,17 +1,14 @@
 """Pythons without a global lock: it stays off, and threads that run at the same time share everything."""
 
 import sys
-import sysconfig
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from processes import python
+from processes import IS_FREE_THREADED, python
 
 import vkops
-
-IS_FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 PROGRAM = """
 import sys
@@ -25,8 +22,12 @@ print(sys._is_gil_enabled())
 """
 
 
-@pytest.mark.skipif(not IS_FREE_THREADED, reason="this Python has a global lock")
-def test_the_lock_stays_off(adapter):
+WITHOUT_GIL = pytest.mark.skipif(not IS_FREE_THREADED, reason="this Python has a global lock")
+
+
+@WITHOUT_GIL
+def test_the_lock_stays_off(adapter, monkeypatch):
+    monkeypatch.delenv("PYTHON_GIL", raising=False)  # with which scripts/test keeps it off
     assert python("-c", PROGRAM.format(name=adapter.name)) == "False\n"
 
 
@@ -51,6 +52,22 @@ def together(count, *works):
     with ThreadPoolExecutor(len(works)) as pool:
         for each in [pool.submit(repeat, work) for work in works]:
             each.result()
+
+
+@WITHOUT_GIL
+@pytest.mark.parametrize(
+    "write", [lambda x: x.fill(1), lambda x: x.__setitem__(..., x + 1), lambda x: x.buffer]
+)
+def test_memory_is_not_taken_while_an_array_of_it_is_made(device, write):
+    """Whoever takes it looks before or after the other thread counts references, never meanwhile."""
+    x = device.tensor(np.zeros(4, np.int32))
+    write(x)  # what is compiled is compiled
+    thread = threading.Thread(target=write, args=(x,))
+    with device.vulkan.lock:  # as ``_snapshot``
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive()
+    thread.join()
 
 
 X = np.arange(4096, dtype=np.int32).reshape(64, 64)

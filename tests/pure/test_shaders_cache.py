@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from processes import ROOT, script
@@ -231,6 +232,28 @@ def test_several_processes_at_once(shader, counting, entries):
     assert len(list(entries.iterdir())) == 1
     assert build(shader) == outputs[0]
     assert counting.calls() == count + 1
+
+
+class Shared(dict):
+    """A dictionary from which another thread drops each entry right before this thread does."""
+
+    def pop(self, key, *default):
+        super().pop(key)
+        return super().pop(key, *default)
+
+
+def test_threads_that_drop_the_same_module_from_memory(monkeypatch):
+    assert (
+        type(shaders.compiler._recent) is dict
+    )  # an OrderedDict is not guarded without a global lock
+    text = "#version 450\nvoid main() {}"
+    spirv = shaders.compile(text)
+    monkeypatch.setattr(shaders.compiler, "_CACHE", SimpleNamespace(load=lambda key: spirv))
+    monkeypatch.setattr(shaders.compiler, "_MAX_RECENT", 2)
+    monkeypatch.setattr(shaders.compiler, "_recent", Shared())
+    for number in range(5):
+        assert shaders.compiler.read(f"{text} // {number}") == spirv
+        assert len(shaders.compiler._recent) == min(number + 1, 2)
 
 
 def test_the_file_of_spirv_val_is_in_the_key_of_valid_shaders(tmp_path, monkeypatch):

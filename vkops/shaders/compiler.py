@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +38,7 @@ _CACHE = DiskCache("spirv", "shader cache", sources.MAX_SPIRV_BYTES)
 _VALID = DiskCache("valid", "cache of valid shaders", 100)
 _MAX_RECENT = 128
 _MAX_RECENT_BYTES = 1 << 20
-_recent: OrderedDict[str, bytes] = OrderedDict()
+_recent: dict[str, bytes] = {}
 """The modules that this process compiled or loaded last, by their keys."""
 
 _TARGETS = {4: "vulkan1.1spv1.4", 5: "vulkan1.2", 6: "vulkan1.3"}
@@ -211,8 +211,8 @@ class _Compilation:
                 _CACHE.store(own_key, spirv)
         if self.memoize and self.is_known and len(spirv) <= _MAX_RECENT_BYTES:
             _recent[own_key] = spirv
-        while len(_recent) > _MAX_RECENT:
-            _recent.popitem(last=False)
+        for oldest in [*_recent][:-_MAX_RECENT]:
+            _recent.pop(oldest, None)  # other threads drop them, too
         return spirv, seconds
 
     def _compiled(self) -> tuple[bytes, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from itertools import zip_longest
 from math import prod
@@ -51,6 +52,9 @@ _ALLOCATION_ALONE = 2
 
 Work that can run again refers to the allocation, and not to the buffer.
 """
+
+_HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether one thread of Python runs at a time, which then sees all that others have done."""
 
 _NOTHING = np.frombuffer(b"", np.uint8)
 """The memory of arrays without elements."""
@@ -195,11 +199,22 @@ class DeviceArray:
         """
         buffer = self._buffer
         if buffer is not None:
-            return buffer if buffer.shown() is None else self._unshown()
+            return self._unshown() if self._is_shown(buffer) else buffer
         if not self.owns_buffer:
             return self.copy()._buffer
         base, _ = self.placed()
         return None if base is self else base.buffer
+
+    def _is_shown(self, buffer: Buffer | HostBuffer) -> bool:
+        """Whether arrays show the memory, to which the caller already refers; see ``_snapshot``.
+
+        Without a global lock, the processor may look before other threads see the reference, unless
+        both are on the same side of ``_snapshot``, by its lock.
+        """
+        if _HAS_GIL:
+            return buffer.shown() is not None
+        with self.device.vulkan.lock:
+            return buffer.shown() is not None
 
     def _unshown(self) -> Buffer | HostBuffer | None:
         """Return the memory of the elements; if arrays show it, move the elements first."""
@@ -561,7 +576,7 @@ def _allocations(
         if not isinstance(each, DeviceArray):
             return None
         buffer = each._buffer
-        if type(buffer) is Buffer and not (written and buffer.shown() is not None):
+        if type(buffer) is Buffer and not (written and each._is_shown(buffer)):
             allocations.append(buffer.allocation)
         elif each._size:
             return None
@@ -580,7 +595,7 @@ def _memory(
         return source if source.size else None
     buffer = source._buffer
     if buffer is None or (
-        buffer.shown() is not None and (reader is None or reader.recording is not None)
+        (reader is None or reader.recording is not None) and source._is_shown(buffer)
     ):
         buffer = source.buffer
     return None if buffer is None else Extent(buffer, 0, buffer.nbytes)
