@@ -2,7 +2,7 @@
 
 
 class Exporter:
-    """An object whose capsule is given."""
+    """An exporter that returns a given capsule."""
 
     def __init__(self, capsule):
         self.capsule = capsule

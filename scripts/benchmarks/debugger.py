@@ -177,14 +177,14 @@ def _run(name: str, checkout: Path) -> dict[str, Any]:
     return result
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Print the times."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--against", metavar="CHECKOUT", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", metavar="NAME", choices=workloads())
     parser.add_argument("--measure", metavar="NAME", help=argparse.SUPPRESS)
-    arguments = parser.parse_args(words)
+    arguments = parser.parse_args(argv)
     if arguments.measure:
         print(json.dumps(measure(arguments.measure)))
         return

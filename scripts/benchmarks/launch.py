@@ -156,9 +156,9 @@ def _seconds(row: Row) -> Iterator[tuple[str, float]]:
     yield "cpu", busy / STEPS
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Measure, and print a table or JSON."""
-    arguments = options("launch", __doc__, rounds=30).parse_args(words)
+    arguments = options("launch", __doc__, rounds=30).parse_args(argv)
     device = vkops.Device(arguments.adapter)
     costs = measure(device, arguments.rounds)
     if arguments.json:

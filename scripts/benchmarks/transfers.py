@@ -90,12 +90,12 @@ def measure(
     return least, least_cpu
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Print the rates, and what they are of those of memcpy."""
     parser = options("transfers", None, rounds=9)
     parser.add_argument("--staged", action="store_true")
     parser.add_argument("--mib", type=int, default=128)
-    arguments = parser.parse_args(words)
+    arguments = parser.parse_args(argv)
     nbytes = arguments.mib << 20
     with vkops.Device(arguments.adapter, staged=arguments.staged) as device:
         least, least_cpu = measure(rows(device, nbytes), arguments.rounds)

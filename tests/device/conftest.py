@@ -26,9 +26,12 @@ from vkops.gpu.kernels import encoding
 if len(vkops.devices()) == 1:  # it is meant, and not a word of it is due on standard error
     os.environ.setdefault("VKOPS_EXPECT", vkops.devices()[0].name)
 
-# Packages that the extra "test" leaves out, because they have no wheels for Pythons without a global lock.
-OTHERS = {"test_dask.py": "dask", "test_notebooks.py": "nbclient"}
-collect_ignore = [name for name, each in OTHERS.items() if IS_FREE_THREADED and not find_spec(each)]
+# Packages that the extra "test" leaves out, because packages that they need have no
+# wheels for Pythons without a global lock.
+NEEDED_BY = {"test_dask.py": "dask", "test_notebooks.py": "nbclient"}
+collect_ignore = [
+    name for name, each in NEEDED_BY.items() if IS_FREE_THREADED and not find_spec(each)
+]
 
 if os.environ.get("VKOPS_TEST_TUNING") == "gpu":
     encoding.CPU = encoding.GPU
@@ -135,8 +138,8 @@ def device(adapter):
 def change_device(device, monkeypatch):
     """Return a function that changes the device for one test.
 
-    It may have other features, settings (``device.tuning``) or bytes of the largest allocation, and
-    ``fits`` says which arrays it has memory for.
+    It may have other features, settings (``device.tuning``) or bytes of the largest range of memory
+    (``device.pool.max_range``), and ``fits`` says which arrays it has memory for.
     """
 
     def change(*, features=None, max_range=None, fits=None, **tuning):

@@ -8,7 +8,9 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from processes import ROOT, finished
+from processes import ROOT, finished, outcome
+
+import vkops
 
 EXTRAS = ("dev", "test", "dask", "docs", "onnx")  # the extras that scripts/setup installs
 
@@ -82,5 +84,53 @@ def test_the_notes_of_a_release_are_those_of_its_version():
     first, *others = shown.splitlines()
     assert status == 0
     assert re.fullmatch(r"## \[(Unreleased|\d+\.\d+\.\d+)\](?: - \d{4}-\d\d-\d\d)?", first)
+    assert (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1].startswith(first[3:])
     assert "### Added" in others
     assert not any(line.startswith("## ") for line in others)
+
+
+SLOW = "tests/pure/test_setup_scripts.py::test_a_failed_wheel_keeps_its_log_and_caches_nothing"
+
+
+@pytest.mark.parametrize(("options", "slow"), [([], []), (["-m", "slow or not slow"], [SLOW])])
+def test_pytest_leaves_out_what_is_slow(options, slow):
+    command = ["-m", "pytest", "--collect-only", "-q", *options, SLOW.partition("::")[0]]
+    lines = outcome(*command, cwd=ROOT)[1].splitlines()
+    assert [line for line in lines if line == SLOW] == slow
+    assert len([line for line in lines if "::" in line]) > 10
+
+
+def test_the_version_is_in_one_place():
+    assert metadata.version("vkops") == vkops.__version__
+    numbered = re.compile(rf"^version.*{re.escape(vkops.__version__)}", re.M)
+    for name in ("pyproject.toml", "CITATION.cff", "docs/conf.py"):
+        assert not numbered.search((ROOT / name).read_text()), name
+
+
+KINDS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def test_the_changelog_is_one_of_keep_a_changelog():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## \[(.*?)\](?: - \d{4}-\d\d-\d\d)?$", text, re.M)
+    assert versions[0] == "Unreleased"
+    assert len(versions) == text.count("\n## ")
+    kinds = re.findall(r"^### (.*)$", text, re.M)
+    assert kinds
+    assert set(kinds) <= KINDS
+    assert vkops.__version__ in text
+
+
+@pytest.mark.posix("bash", tests_only=True)
+def test_the_help_of_scripts_test_names_each_driver():
+    _, drivers, _ = finished(ROOT / "scripts/test", "--list-drivers")
+    _, shown, _ = finished(ROOT / "scripts/test", "--help")
+    assert len(drivers.split()) > 10
+    assert {*drivers.split()} <= {*shown.replace(",", " ").split()}
+
+
+@pytest.mark.parametrize(("name", "writing"), [("ci.yml", []), ("release.yml", ["release"])])
+def test_workflows_may_only_read_but_for_releases(name, writing):
+    workflow = yaml.safe_load((ROOT / ".github/workflows" / name).read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    assert [name for name, job in workflow["jobs"].items() if "permissions" in job] == writing

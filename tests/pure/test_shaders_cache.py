@@ -243,9 +243,8 @@ class Shared(dict):
 
 
 def test_threads_that_drop_the_same_module_from_memory(monkeypatch):
-    assert (
-        type(shaders.compiler._recent) is dict
-    )  # an OrderedDict is not guarded without a global lock
+    # Without a global lock, an OrderedDict is not guarded.
+    assert type(shaders.compiler._recent) is dict
     text = "#version 450\nvoid main() {}"
     spirv = shaders.compile(text)
     monkeypatch.setattr(shaders.compiler, "_CACHE", SimpleNamespace(load=lambda key: spirv))

@@ -45,7 +45,7 @@ SUBGROUP_SIZES = (1, 2, 4, 8, 16, 32, 64)
 MAX_INVOCATIONS = 1 << 24
 MAX_SEED = 999_999_999
 MAX_WAITS = 2
-"""The number of waiting loops that are run again, with the waiting subgroup first."""
+"""For so many loops that wait, the shader runs again with the waiting subgroup first."""
 
 CHECKS: tuple[type[Observer], ...] = (Aliases, Barriers, Bounds, Undefined)
 """The checks that run by default, besides the check for data races."""

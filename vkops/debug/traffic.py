@@ -58,7 +58,7 @@ GROUPS_AT_ONCE = 256
 """The number of workgroups, of 64 invocations each, that run together."""
 
 MAX_GROUPS_COUNTED = 1 << 12
-"""Up to so many workgroups of 64 invocations, all are counted; of more, evenly spaced parts are."""
+"""The most workgroups of 64 invocations that are all counted; of more, evenly spaced parts are."""
 
 ALIGNMENT = 256
 """Tensors begin at multiples of this number of bytes."""

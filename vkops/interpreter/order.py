@@ -84,9 +84,9 @@ class _Known(NamedTuple):
 class Order:
     """The happens-before order of accesses, by Vulkan's memory model.
 
-    A barrier orders the accesses of a workgroup or a subgroup to the memory in its semantics. It
-    also orders them if the others have released before it; if the barrier itself only releases,
-    then by an acquire in the workgroup after it. Otherwise, what an invocation did before a release
+    A barrier orders the accesses of a workgroup or a subgroup to the memory in its semantics. What
+    others have released before it, it orders for all memory; if the barrier itself only releases,
+    the next acquire in the workgroup does. Otherwise, what an invocation did before a release
     happens before what another one does after an acquire under these conditions: the first wrote an
     atomic variable after its release, the second read it before its acquire, and both scopes
     contain both invocations. An atomic operation that releases or acquires does so for its own

@@ -40,7 +40,7 @@ class Folders:
         raise node.error(f"no file {quote(node.string())} in {where}")
 
     def inside(self, node: Node, name: str, folder: Path) -> Path:
-        """Return the file with this name in one of the folders; ModelError if it is in none."""
+        """Return a file of a folder; ModelError if it is outside, unless ``allow_paths``."""
         try:
             path = below(folder, name)
         except ValueError as error:  # the name has a NUL or an unpaired surrogate

@@ -319,7 +319,7 @@ def _file_values(
     dtype: np.dtype[Any] | None = None,
     fortran_shape: tuple[int, ...] | None = None,
 ) -> InitialValues:
-    """Return values from an offset of a file on; ``fortran_shape``: they are stored by columns."""
+    """Return values from an offset of a file on; with ``fortran_shape``, stored by columns."""
     dtype = dtype or np.dtype(np.uint8)
     little, count = dtype.newbyteorder("<"), PIECE_BYTES // dtype.itemsize
     step = PIECE_BYTES if fortran_shape is None else nbytes

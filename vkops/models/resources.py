@@ -148,7 +148,7 @@ class Resources(dict[str, Resource]):
 
 
 def _read(name: str, node: Node, folders: Folders) -> Resource:
-    # Buffers are the only type, and they have one sample.
+    # Buffers are the only type, and their values are not resampled.
     node.known("type", "resampleSize", "resampleMode")
     node.known("initialValuesDataType", "sizeInBytes", "initialValuesOffsetInBytes")
     values_node = node.optional("initialValues")

@@ -203,16 +203,16 @@ class Adapter
         return properties<vk::PhysicalDeviceProperties2>().properties;
     }
 
-    // The types of memory for a use, the best first. On every device, buffers can have a type that meets the
-    // last wish for a use.
+    // The types of memory for a use, the best first. On every device, buffers can have a type
+    // with the last flags for a use.
     std::vector<std::uint32_t> memory_types(const std::string& use) const
     {
         using Flag = vk::MemoryPropertyFlagBits;
         using Flags = vk::MemoryPropertyFlags;
         constexpr auto LOCAL = Flag::eDeviceLocal, SEEN = Flag::eHostVisible;
         constexpr auto COHERENT = Flag::eHostCoherent, CACHED = Flag::eHostCached;
-        struct Wish { Flags has, lacks; };
-        static const std::map<std::string, std::vector<Wish>> wishes{
+        struct Choice { Flags has, lacks; };
+        static const std::map<std::string, std::vector<Choice>> choices{
             { "device", { { LOCAL, SEEN }, { LOCAL, {} } } },
             { "mapped", { { LOCAL | SEEN | COHERENT | CACHED, {} }, { LOCAL | SEEN | CACHED, {} },
                           { LOCAL | SEEN | COHERENT, {} }, { SEEN | COHERENT, {} } } },
@@ -224,7 +224,7 @@ class Adapter
         // A type with other flags, such as protected memory, may be used only if a feature is enabled.
         const Flags usual = LOCAL | SEEN | COHERENT | CACHED;
         std::vector<std::uint32_t> types;
-        for (const auto& [has, lacks] : wishes.at(use))
+        for (const auto& [has, lacks] : choices.at(use))
             for (std::uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
                 const auto flags = memory.memoryTypes[type].propertyFlags;
                 if ((flags & has) == has && !(flags & lacks) && !(flags & ~usual) &&

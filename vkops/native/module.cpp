@@ -1,7 +1,7 @@
 // The Python module vkops_native: adapters, and operations and submissions beside those of Kompute.
 //
-// It is built together with Kompute (scripts/kp_wheel.py), whose sources are not changed. Its operations are
-// custom operations of Kompute, and its queue also executes Kompute's own operations.
+// It is built together with Kompute (scripts/kp_wheel.py), whose sources are not changed. Its operations have
+// the base class of Kompute's operations, and its queue executes both kinds.
 
 #include "copier.hpp"
 #include "exclusive.hpp"
@@ -33,7 +33,7 @@ py::tuple names(Flags flags, std::initializer_list<const char*> all)
 py::dict limits(const Adapter& adapter)
 {
     const auto& core = adapter.properties().limits;
-    // Vulkan 1.0 does not report this limit. All devices can allocate 1 GiB at once.
+    // Older versions of Vulkan report neither limit. All devices can allocate 1 GiB at once.
     auto allocation =
       adapter.properties<vk::PhysicalDeviceMaintenance3Properties>().maxMemoryAllocationSize;
     if (!allocation) allocation = 1 << 30;

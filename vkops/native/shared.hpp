@@ -90,7 +90,7 @@ class SharedSemaphore : public DeviceObject
     }
 };
 
-// A synchronization point with another driver. If `value` is not 0, all later work of the queue waits for this
+// A synchronization point with another driver. If `awaited` is not 0, all later work of the queue waits for this
 // value of the semaphore. If it is 0, the semaphore's next value is signalled when all earlier work has ended.
 struct Meeting
 {

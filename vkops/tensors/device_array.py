@@ -208,8 +208,8 @@ class DeviceArray:
     def _is_shown(self, buffer: Buffer | HostBuffer) -> bool:
         """Whether arrays show the memory, to which the caller already refers; see ``_snapshot``.
 
-        Without a global lock, the processor may look before other threads see the reference, unless
-        both are on the same side of ``_snapshot``, by its lock.
+        Without a global lock, another processor may not see the caller's reference yet when this
+        one reads ``shown``; under the lock, this is wholly before ``_snapshot`` or after it.
         """
         if _HAS_GIL:
             return buffer.shown() is not None
@@ -576,9 +576,12 @@ def _allocations(
         if not isinstance(each, DeviceArray):
             return None
         buffer = each._buffer
-        if type(buffer) is Buffer and not (written and each._is_shown(buffer)):
-            allocations.append(buffer.allocation)
-        elif each._size:
+        if type(buffer) is Buffer:
+            allocation = buffer.allocation  # before ``shown`` is read, which counts references
+            if not (written and each._is_shown(buffer)):
+                allocations.append(allocation)
+                continue
+        if each._size:
             return None
     return allocations
 

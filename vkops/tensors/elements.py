@@ -41,7 +41,7 @@ _TEXTS = ErrorFormats(  # NumPy's
 
 
 class _Array(NamedTuple):
-    """An array in an index, as indices along one axis; ``booleans``: how many it had, if any."""
+    """An array in an index, as indices of an axis; ``booleans``: the length of a Boolean one."""
 
     indices: IndexSource
     booleans: int | None = None
@@ -247,7 +247,7 @@ def _readable(
 # -- printing --------------------------------------------------------------------------------------
 
 MAX_SHOWN = 10_000
-"""The number of elements that are read for the text of a tensor whose text leaves some out."""
+"""The number of elements that are read for an abbreviated text of a tensor."""
 
 _NAME = "vkops.Tensor("
 

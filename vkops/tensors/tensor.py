@@ -72,8 +72,8 @@ class Flags(NamedTuple):
 
 
 _INTERNAL = frozenset(
-    """check fits from_array image_pool is_read_only make mapped over owns_buffer pack pinned_pool
-    placed pool prepare shared_pool submit tuning vulkan wait words""".split()  # noqa: SIM905
+    """check_usable finish_streams fits from_array image_pool is_read_only make mapped over
+    owns_buffer pack pinned_pool placed pool shared_pool submit tuning vulkan wait words""".split()  # noqa: SIM905
 )
 """Names that other modules of vkops use; ``dir`` leaves them out."""
 

@@ -123,10 +123,10 @@ def _node(case: BenchCase) -> tuple[str, list[Any], dict[str, Any]]:
 
 def _movement(movement: workloads.Operation) -> tuple[str, list[Any], dict[str, Any]]:
     match movement:
+        case workloads.GatherElements():  # it is a Gather, too
+            return "GatherElements", [], {"axis": 1}
         case workloads.Gather():
             return "Gather", [], {"axis": 0}
-        case workloads.GatherElements():
-            return "GatherElements", [], {"axis": 1}
         case workloads.ScatterRows():
             return "ScatterND", [], {}
         case workloads.PadReflect() as pad:

@@ -69,10 +69,10 @@ def _outputs(case: BenchCase, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
 def _movement(movement: workloads.Operation, inputs: list[torch.Tensor]) -> torch.Tensor:
     x = inputs[0]
     match movement:
+        case workloads.GatherElements():  # it is a Gather, too
+            return torch.gather(x, 1, inputs[1])
         case workloads.Gather():
             return torch.index_select(x, 0, inputs[1])
-        case workloads.GatherElements():
-            return torch.gather(x, 1, inputs[1])
         case workloads.ScatterRows():
             return x.index_copy(0, inputs[1][:, 0], inputs[2])
         case workloads.PadReflect(width):

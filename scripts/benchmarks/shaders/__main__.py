@@ -177,9 +177,9 @@ def report(device: vkops.Device, results: list[Result], rounds: int) -> None:
     console.show(console.table(None, headings, rows))
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Measure, and print a table or JSON."""
-    arguments = options("shaders", __doc__, rounds=9).parse_args(words)
+    arguments = options("shaders", __doc__, rounds=9).parse_args(argv)
     device = vkops.Device(arguments.adapter)
     results = list(measure(device, arguments.rounds))
     if arguments.json:

@@ -198,8 +198,9 @@ class Pool:
 
     def allocate(self, nbytes: int) -> Allocation:
         """Reserve memory until the result is freed; the smallest piece for 0 bytes."""
-        # Allocations are frequent: call ``check`` only if it is going to raise an error. This
-        # thread owns the lock if a signal handler or a finalizer interrupted its use of the device.
+        # Allocations are frequent: call ``check_usable`` only if it is going to raise an error.
+        # This thread owns the lock if a signal handler or a finalizer interrupted its use of the
+        # device.
         if self.closed or forks.state.forked or self._lock._is_owned():  # type: ignore[attr-defined]
             self.check_usable()
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT or ALIGNMENT
