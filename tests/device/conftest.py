@@ -26,12 +26,9 @@ from vkops.gpu.kernels import encoding
 if len(vkops.devices()) == 1:  # it is meant, and not a word of it is due on standard error
     os.environ.setdefault("VKOPS_EXPECT", vkops.devices()[0].name)
 
-# Packages that the extra "test" leaves out, because packages that they need have no
-# wheels for Pythons without a global lock.
-NEEDED_BY = {"test_dask.py": "dask", "test_notebooks.py": "nbclient"}
-collect_ignore = [
-    name for name, each in NEEDED_BY.items() if IS_FREE_THREADED and not find_spec(each)
-]
+# The extra "test" leaves out notebooks: their packages cannot be had for Pythons without a global lock.
+if IS_FREE_THREADED and not find_spec("nbclient"):
+    collect_ignore = ["test_notebooks.py"]
 
 if os.environ.get("VKOPS_TEST_TUNING") == "gpu":
     encoding.CPU = encoding.GPU

@@ -7,6 +7,7 @@ from onnx.printer import to_text
 from onnx_graphs import model_with, random_model
 from onnx_graphs.elements import NEWEST, OLDEST, STRING, dtypes_of, schema_of
 from onnx_graphs.reference import difference, evaluate
+from onnx_models import NEWEST_ONNX
 
 import vkops
 from vkops.onnx import Model, Session
@@ -20,22 +21,26 @@ def batches(first, count):
     return pytest.mark.parametrize("first", range(first, first + count, BATCH))
 
 
+@NEWEST_ONNX
 @batches(0, GRAPHS)
 def test_a_graph_makes_what_the_reference_evaluator_makes(device, first):
     check_batch(device, first)
 
 
+@NEWEST_ONNX
 @pytest.mark.slow
 @batches(GRAPHS, MORE_GRAPHS)
 def test_more_graphs_make_what_the_reference_evaluator_makes(device, first):
     check_batch(device, first)
 
 
+@NEWEST_ONNX
 def test_a_graph_in_several_stages_makes_the_same(device, monkeypatch):
     monkeypatch.setattr(vkops.plan.graph, "MAX_REGIONS", 0)
     assert max(check_batch(device, 0)) > 1
 
 
+@NEWEST_ONNX
 def test_the_graphs_have_every_size_and_opset():
     cases = [random_model(seed) for seed in range(0, GRAPHS, 4)]
     assert {len(case.model.graph.node) for case in cases} >= {2, 28}

@@ -5,6 +5,7 @@ import fractions
 import itertools
 import pathlib
 import sys
+import sysconfig
 
 import numpy as np
 
@@ -23,8 +24,10 @@ ALWAYS_OVERCOMMITS = pathlib.Path("/proc/sys/vm/overcommit_memory")
 Wine promises any memory, too.
 """
 
-PROMISED = sys.platform == "win32" or (
-    ALWAYS_OVERCOMMITS.exists() and ALWAYS_OVERCOMMITS.read_text() == "1\n"
+PROMISED = (
+    sys.platform == "win32"
+    or (ALWAYS_OVERCOMMITS.exists() and ALWAYS_OVERCOMMITS.read_text() == "1\n")
+    or bool(sysconfig.get_config_var("Py_GIL_DISABLED"))  # whose lists reserve any size
 )
 LONG = 3 if PROMISED else 10**12
 

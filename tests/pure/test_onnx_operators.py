@@ -11,6 +11,7 @@ from onnx import TensorProto, defs, helper, numpy_helper, parser
 from onnx_graphs import random_model, reference
 from onnx_graphs.reference import difference
 from onnx_models import (
+    NEWEST_ONNX,
     array,
     evaluate,
     floats,
@@ -349,6 +350,7 @@ INDEXED = (
 """Operators whose indices need not be known before the model runs."""
 
 
+@NEWEST_ONNX
 @pytest.mark.parametrize("first", range(0, 200, 50))
 def test_random_models_make_what_the_reference_evaluator_makes(first):
     for seed in range(first, first + 50):
@@ -364,7 +366,13 @@ def cases_of(operators):
     return pytest.mark.parametrize(
         ("operator", "opset", "inputs", "attributes", "expected"),
         [
-            pytest.param(operator, opset, *case, id=f"{operator}-{opset}-{number}")
+            pytest.param(
+                operator,
+                opset,
+                *case,
+                id=f"{operator}-{opset}-{number}",
+                marks=[NEWEST_ONNX] * (opset == 27),
+            )
             for operator in operators
             for number, (opsets, *case) in enumerate(CASES[operator])
             for opset in opsets

@@ -8,7 +8,7 @@ import pytest
 from onnx import helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 from onnx_graphs import model_with, reference
-from onnx_models import evaluate, floats, ints, model, node_model, run, same, types_of
+from onnx_models import NEWEST_ONNX, evaluate, floats, ints, model, node_model, run, same, types_of
 from processes import ROOT
 
 from vkops.errors import ModelError
@@ -20,6 +20,7 @@ ROW = np.arange(4, dtype=np.float32)
 IMAGE = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
 
 
+@NEWEST_ONNX
 @pytest.mark.parametrize("opset", [11, 13, 18, 19])
 def test_nearest_is_what_the_reference_evaluator_makes(opset):
     for seed in range(150):
@@ -29,6 +30,7 @@ def test_nearest_is_what_the_reference_evaluator_makes(opset):
             assert not reference.difference(got, wanted), f"seed {seed}"
 
 
+@NEWEST_ONNX
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_bounds_have_the_precision_that_the_reference_evaluator_has(dtype, count):

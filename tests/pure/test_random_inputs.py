@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx_graphs import random_model
-from onnx_models import evaluate, types_of
+from onnx_models import NEWEST_ONNX, evaluate, types_of
 
 from vkops.errors import ModelError
 from vkops.onnx import Model
@@ -59,6 +59,7 @@ def test_values_that_are_given_stay():
         fill(Model(proto), given, {"x"}, np.random.default_rng(0))
 
 
+@NEWEST_ONNX
 def test_nearly_all_random_models_run_with_random_inputs():
     """384 of the first 400; sizes that must fit several others are seldom found."""
     ran = 0

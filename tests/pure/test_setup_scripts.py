@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
-from processes import ROOT, finished, wait_for_end
+from processes import IS_FREE_THREADED, ROOT, finished, wait_for_end
 from refusals import fault
 
 from vkops.gpu.adapters import kompute
@@ -344,16 +344,17 @@ def test_a_released_wheel_of_this_version_and_interpreter_is_used(kp_wheel, monk
     assert kp_wheel.main(["--find"]) == 0
     assert capsys.readouterr().out == "\n"
     tag = "cp{}{}".format(*sys.version_info[:2])
+    abi, other = (f"{tag}t", tag) if IS_FREE_THREADED else (tag, f"{tag}t")
     kp_wheel.RELEASED.mkdir()
     for name in (
-        f"kp-0.9.0+vkops.0.r0-{tag}-{tag}-manylinux_2_28.whl",
+        f"kp-0.9.0+vkops.0.r0-{tag}-{abi}-manylinux_2_28.whl",
         f"kp-{kp_wheel.version()}-cp39-cp39-manylinux_2_28.whl",
-        f"kp-{kp_wheel.version()}-{tag}-{tag}t-manylinux_2_28.whl",
-        f"kp-{kp_wheel.version()}-{tag}-{tag}-another.whl",
+        f"kp-{kp_wheel.version()}-{tag}-{other}-manylinux_2_28.whl",
+        f"kp-{kp_wheel.version()}-{tag}-{abi}-another.whl",
     ):
         (kp_wheel.RELEASED / name).touch()
         assert kp_wheel.released_wheel() is None, name
-    wheel = kp_wheel.RELEASED / f"kp-{kp_wheel.version()}-{tag}-{tag}-manylinux_2_28.whl"
+    wheel = kp_wheel.RELEASED / f"kp-{kp_wheel.version()}-{tag}-{abi}-manylinux_2_28.whl"
     wheel.touch()
     for options in ([], ["--find"]):
         assert kp_wheel.main(options) == 0

@@ -171,6 +171,7 @@ class Queue
             if (each.since) measured_.emplace_back(each.since, each.last, timings);
             if (!each.once) continue;
             each.commands->clear();
+            const std::lock_guard guard(mutex_);  // the other thread takes some when it submits again
             (each.commands->transfers() ? spare_transfers_ : spare_).push_back(each.commands);
         }
     }

@@ -46,13 +46,13 @@ def read(
     External data must lie in the folder of the model's file, unless ``allow_paths`` is true. They
     are not read yet.
     """
-    if isinstance(source, ModelProto):
-        proto = ModelProto()
-        proto.CopyFrom(source)
-    else:
-        proto = _load(source)
     folder = Path(source).parent if isinstance(source, (str, os.PathLike)) else None
     try:
+        if isinstance(source, ModelProto):
+            proto = ModelProto()
+            proto.CopyFrom(source)  # by functions of Python's where protobuf has no others
+        else:
+            proto = _load(source)
         proto, detached = detach_data(proto, folder, allow_paths=allow_paths)
     except (RecursionError, EncodeError) as error:
         raise ModelError("its graphs are nested too deeply, or it is too large") from error
