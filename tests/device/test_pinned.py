@@ -281,13 +281,15 @@ def test_a_transfer_keeps_neither_python_nor_other_threads_from_running(home):
     thread = threading.Thread(target=tick)
     thread.start()
     try:
-        for _ in range(3):
+        for count in range(1, 31):  # the machine may have other things to do
             tensor.numpy(out=out)
             tensor[...] = array
+            if ticks[0] > 6 * count:  # not only between transfers
+                break
     finally:
         ended.set()
         thread.join()
-    assert ticks[0] > 3
+    assert ticks[0] > 6 * count
     assert (tensor.numpy(out=out) == array).all()
 
 
