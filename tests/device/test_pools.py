@@ -24,7 +24,7 @@ def memory(budget=1 << 30, max_buffer=1 << 27):
         lock=RLock(),
         info=SimpleNamespace(max_buffer=max_buffer, label="stand-in"),
         module=load_native(),
-        check=lambda: None,
+        check_usable=lambda: None,
         new_memory=lambda nbytes, _: StandIn(nbytes),
         available=lambda _: budget - pool.reserved,
     )

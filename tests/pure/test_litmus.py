@@ -230,7 +230,7 @@ def test_forward_progress_is_that_of_the_model(name, monkeypatch):
     every = progress.Executions(test)
     verdicts = {model: every.end(model) for model in progress.MODELS}
     assert {model for model, ends in verdicts.items() if ends} == models
-    for place in progress.places(test):
-        kinds = progress.found(test, place)
-        assert progress.agrees(verdicts, kinds), (place, kinds)
+    for isolation in progress.isolations(test):
+        kinds = progress.found(test, isolation)
+        assert progress.agrees(verdicts, kinds), (isolation, kinds)
         assert not progress.agrees({**verdicts, "OBE": not verdicts["OBE"]}, kinds)
