@@ -205,7 +205,7 @@ BUGS = {
     "a wrong source": ("region.glsl", "item.src = head.HEAD_SRC;", "item.src = head.HEAD_SRC + 1u;", COPY, 30),
     "a wrong stride": ("region.glsl", "value * digit.DIGIT_DST;", "value * (digit.DIGIT_DST + 1u);", COPY, 31),
     "an item left out": ("region.glsl", "if (rest >= head.HEADER_ITEMS)", "if (rest + 1u >= head.HEADER_ITEMS)", COPY, 32),
-    "tiles": ("copy_tile.comp", "uint inner = column - groups", "uint inner = (column ^ 1u) - groups", TILE, 198),
+    "tiles": ("copy_tile.comp", "(column - groups *", "((column ^ 1u) - groups *", TILE, 198),
     "rows": ("copy_rows.comp", "unaligned(next - left)", "unaligned(next - left + 1u)", window(1, [5, 37], [53, 1], 3), 37),
     "streams": ("copy_stream.comp", "place.src += skipped;", "place.src += skipped + 1u;", window(1, [15, 7], [53, 1], 3), 97),
     "bytes": ("copy_subword.comp", "src + (base + t) * stride;", "src + (base + t) * stride + 1u;", window(1, [333], [2]), 10),

@@ -93,17 +93,17 @@ BLOCKS = {
     size: Kernel(f"copy_block_{size}", unit, 0, block=unit * unit // size)
     for size, unit in ((1, 8), (2, 8), (4, VECTOR), (8, VECTOR))
 }
-MAX_WORKGROUP = 512
+MAX_WORKGROUP = 256
 """The most invocations of a workgroup of any kernel."""
 
 TILE_SIDE = 128
 """Bytes of a row, and of a column, of a tile."""
 
 TILES = {
-    size: Kernel(f"copy_tile_{size}", VECTOR, 0, workgroup=max(WORKGROUP_SIZE, 512 // size))
+    size: Kernel(f"copy_tile_{size}", VECTOR, 0, workgroup=max(WORKGROUP_SIZE, 256 // size))
     for size in (1, 2, 4, 8, 16)
 }
-"""For transposes on GPUs, through shared memory: 32 bytes at most for each invocation."""
+"""For transposes on GPUs, through shared memory: 64 bytes at most for each invocation."""
 
 
 def _indexed(name: str, units: Sequence[int], granule: int = 0) -> Mapping[int, Kernel]:
