@@ -59,6 +59,10 @@ const uint ADVANCE = 2u;
 #define ADVANCE_RUN_INDICES z
 #define ADVANCE_RUN_POSITION w
 
+const uint LEVEL = 2u;
+#define LEVEL_SIZE x
+#define LEVEL_FACTOR y
+
 const uint RUN = 3u;
 #define RUN_LENGTH x
 #define RUN_SRC y
@@ -84,6 +88,12 @@ const uint ALONG = 3u;
 #define ALONG_DST z
 #define ALONG_LIMIT w
 
+const uint STARTS = 3u;
+#define STARTS_X x
+#define STARTS_Y y
+#define STARTS_Z z
+#define STARTS_W w
+
 const uint ROWS = 4u;
 #define ROWS_NUMBER x
 #define ROWS_DST y
@@ -97,6 +107,12 @@ const uint ROW_ADVANCE = 4u;
 const uint REACH = 4u;
 #define REACH_FIRST x
 #define REACH_LAST y
+
+const uint ORIGINS = 4u;
+#define ORIGINS_X x
+#define ORIGINS_Y y
+#define ORIGINS_Z z
+#define ORIGINS_W w
 
 const uint PATTERN = 5u;
 #define PATTERN_X x
@@ -118,6 +134,12 @@ const uint OUTER = 5u;
 #define OUTER_ACROSS_SRC y
 #define OUTER_ALONG_DST z
 #define OUTER_ALONG_SRC w
+
+const uint STRIDES = 5u;
+#define STRIDES_X x
+#define STRIDES_Y y
+#define STRIDES_Z z
+#define STRIDES_W w
 
 const uint DIGIT = 6u;
 #define DIGIT_SIZE x

@@ -1,6 +1,7 @@
 """Plans that make the kernels do what they have to, and ways to share the work among invocations."""
 
 from dataclasses import replace
+from itertools import accumulate, product
 from math import prod
 
 from hypothesis import strategies as st
@@ -68,6 +69,13 @@ def more_regions_than_a_table_holds():
     return CopyPlan(4, (12 * count,), (Output(16 * count, regions),))
 
 
+def padded(element_size, sizes, before, after, mode):
+    """An array with a border of its own elements."""
+    whole = [sum(parts) for parts in zip(sizes, before, after, strict=True)]
+    source, target = Read(0, View.packed(tuple(sizes))), View.packed(tuple(whole))
+    return fitting(element_size, pad_with_copies(source, target, before, after, mode))
+
+
 @st.composite
 def stream_plans(draw):
     """Outputs of rows of segments, each from anywhere, of every length from 8 bytes on."""
@@ -105,10 +113,34 @@ def padded_plans(draw):
     element_size, rank = draw(st.sampled_from([1, 2, 4, 8])), draw(st.integers(1, 4))
     sizes = [draw(st.integers(3, 40 if k == rank - 1 else 9)) for k in range(rank)]
     before, after = ([draw(st.integers(0, 2)) for _ in sizes] for _ in range(2))
-    whole = [sum(parts) for parts in zip(sizes, before, after, strict=True)]
-    source, target = Read(0, View.packed(tuple(sizes))), View.packed(tuple(whole))
-    mode = draw(st.sampled_from(["reflect", "edge"]))
-    return fitting(element_size, pad_with_copies(source, target, before, after, mode))
+    return padded(element_size, sizes, before, after, draw(st.sampled_from(["reflect", "edge"])))
+
+
+@st.composite
+def grid_plans(draw):
+    """Outputs of up to four dimensions, each of one to four parts with strides of their own."""
+    element_size, rank, outputs = draw(st.sampled_from([1, 2, 4, 8])), draw(st.integers(1, 4)), []
+    for _ in range(draw(st.integers(1, 2))):
+        dims = []  # of each, its parts: their starts, counts, first addresses and strides
+        for axis in range(rank):
+            counts = draw(
+                st.lists(st.integers(1, 40 if axis == rank - 1 else 5), min_size=1, max_size=4)
+            )
+            parts = []
+            for start, count in zip(accumulate([0, *counts]), counts, strict=False):
+                stride = draw(st.sampled_from([-41, -7, -1, 0, 1, 1, 5, 43]))
+                first = draw(st.integers(0, 50)) - min(0, stride * (count - 1))
+                parts.append((start, count, first, stride))
+            dims.append(parts)
+        target = View.packed(tuple([sum([part[1] for part in parts]) for parts in dims]))
+        regions = []
+        for cell in product(*dims):
+            starts, sizes, firsts, strides = zip(*cell, strict=True)
+            offset = sum([n * step for n, step in zip(starts, target.strides, strict=True)])
+            source = View(sizes, strides, sum(firsts))
+            regions.append(copy(source, View(sizes, target.strides, offset)))
+        outputs.append(regions)
+    return fitting(element_size, *outputs)
 
 
 @st.composite

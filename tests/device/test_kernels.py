@@ -19,6 +19,8 @@ from kernel_plans import (
     box_plans,
     columns,
     fitting,
+    grid_plans,
+    padded,
     padded_plans,
     several,
     split_plans,
@@ -366,6 +368,47 @@ def test_rows_of_any_segments_with_the_settings_of_a_gpu(device, tuning, plan):
     check(device, plan, tuning)
 
 
+@pytest.mark.parametrize("tuning", GPUS.values(), ids=GPUS)
+@on_device
+@given(plan=grid_plans())
+def test_grids_of_parts_with_the_settings_of_a_gpu(device, tuning, plan):
+    check(device, plan, tuning)
+
+
+BORDERS = [
+    ((3, 5, 7, 9), (0, 0, 1, 1), (0, 0, 1, 1), "reflect"),
+    ((70, 110), (1, 2), (3, 4), "edge"),
+    ((7, 8, 9), (2, 1, 3), (1, 2, 1), "symmetric"),
+    ((9, 30), (2, 3), (0, 1), "wrap"),
+    ((6, 700), (0, 1), (0, 0), "reflect"),  # three segments of a row are two
+    ((40, 50, 3), (1, 1, 0), (1, 1, 0), "reflect"),  # rows and columns of three elements
+    ((1001,), (7,), (5,), "reflect"),
+    ((3, 3), (0, 0), (0, 4), "symmetric"),  # forwards, backwards and forwards again
+]
+SMALL_BORDERS = [
+    ((3, 5, 7, 19), (0, 0, 1, 1), (0, 0, 1, 1), "reflect"),
+    ((70, 53), (1, 2), (3, 4), "edge"),
+    ((7, 8, 11), (2, 1, 3), (1, 2, 2), "symmetric"),
+    ((40, 19, 3), (1, 1, 0), (1, 1, 0), "reflect"),
+]
+
+
+@pytest.mark.parametrize(
+    ("element_size", "sizes", "before", "after", "mode"),
+    [
+        (size, *border)
+        for sizes, borders in (((1, 2), SMALL_BORDERS), ((4, 8), BORDERS))
+        for size, border in product(sizes, borders)
+    ],
+)
+def test_borders_with_the_settings_of_a_gpu(device, element_size, sizes, before, after, mode):
+    plan = padded(element_size, sizes, before, after, mode)
+    name = choose_kernel(optimize(plan), is_cpu=False).kernel.name
+    assert name == f"copy_grid_{element_size}"
+    for tuning in GPUS.values():
+        check(device, plan, tuning)
+
+
 def test_rows_are_copied_whatever_lies_around_the_source(device):
     """Vectors that hold no byte of the source, before it and behind it, are not read: they may not be there."""
     for offset in range(17):
@@ -413,6 +456,37 @@ def test_streams_are_chosen_for_unaligned_splits_and_joins(length, on_gpu, on_sm
     many_plan = several(1, 24, 5, 6)
     assert choose_kernel(many_plan).kernel.name == "copy_stream"
     assert choose_kernel(many_plan, sources=1).kernel.name == "copy_run"
+
+
+def test_what_is_no_grid_has_another_kernel():
+    """Of several inputs, with gaps, of too many parts, of parts that depend on each other."""
+    rows = View((6, 5), (5, 1))
+    left, right = rows.narrow(1, 0, 2), rows.narrow(1, 2, 3)
+    one = [copy(left.shift(1), left), copy(right.shift(9), right)]
+    assert _gpu_kernel(one) == "copy_grid_4"
+    assert _gpu_kernel([one[0], copy(right, right, 1)]) == "copy_4"
+    assert _gpu_kernel([one[0], copy(rows.narrow(1, 3, 2), rows.narrow(1, 3, 2))]) == "copy_4"
+    five = [copy(rows.narrow(1, 4 - n, 1), rows.narrow(1, n, 1)) for n in range(5)]
+    assert _gpu_kernel(five) == "copy_4"
+    top, bottom = (0, 2), (2, 4)
+    quarters = [each.narrow(0, *half) for half in (top, bottom) for each in (left, right)]
+    for last, name in ((12, "copy_grid_4"), (13, "copy_4")):
+        shifts = (0, 5, 7, last)
+        assert (
+            _gpu_kernel([copy(q.shift(n), q) for q, n in zip(quarters, shifts, strict=True)])
+            == name
+        )
+    row = View((19,), (1,), 1)
+    apart = [
+        copy(row.narrow(0, 0, 18), row.narrow(0, 0, 18)),
+        copy(row.narrow(0, 3, 1), row.narrow(0, 18, 1)),
+    ]
+    plan = optimize(fitting(1, apart))  # whose first byte stays as it is
+    assert choose_kernel(plan, is_cpu=False).kernel.name == "copy_run"
+
+
+def _gpu_kernel(regions):
+    return choose_kernel(optimize(fitting(4, regions)), is_cpu=False).kernel.name
 
 
 @pytest.mark.parametrize("element_size", [1, 4])
@@ -530,7 +604,7 @@ def test_a_border_does_not_slow_down_what_it_surrounds(device):
     plan = CopyPlan(4, (60 * 74 * 74 * 4,), (Output(nbytes, tuple(padded)),))
     assert sorted(kernels_of(device, plan)) == ["copy_4", "copy_run"]
     check(device, plan)
-    assert sorted(kernels_of(device, plan, encoding.GPU)) == ["copy_4", "copy_run"]
+    assert sorted(kernels_of(device, plan, encoding.GPU)) == ["copy_grid_4"]
     check(device, plan, encoding.GPU)
 
 

@@ -17,7 +17,7 @@ from vkops.debug.selftest import UNTESTED, Check, check, names
 from vkops.gpu.kernels.encoding import GPU
 from vkops.shaders import VARIANTS
 
-GPU_KERNELS = "copy_tile|copy_rows|copy_stream_shared"
+GPU_KERNELS = "copy_tile|copy_rows|copy_grid|copy_stream_shared"
 CPU_KERNELS = "copy_block|copy_elements|copy_stream(_4)?$"
 """Patterns of kernels that only GPUs, or only CPUs, run."""
 

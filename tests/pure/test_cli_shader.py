@@ -53,7 +53,7 @@ def test_list_has_every_kernel(shader, width, monkeypatch):
         assert int(nbytes.replace(",", "")) == len(shaders.spirv(name))
         assert int(code) > 100
         assert int(loops) >= 3
-        is_stream = name.startswith(("copy_stream", "copy_rows"))
+        is_stream = name.startswith(("copy_stream", "copy_rows", "copy_grid"))
         others = 3 if name.startswith("copy_") and not is_stream else 4
         assert int(buffers) == (7 if name == "copy_stream" else others)
 

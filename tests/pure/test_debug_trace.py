@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from indexed_plans import indexed_case
 from interpreted import bytes_of, plan_run
-from kernel_plans import TUNINGS, stream_plans, window
+from kernel_plans import TUNINGS, padded, stream_plans, window
 from strategies import input_bytes, plans
 
 from vkops import shaders
@@ -198,6 +198,7 @@ def test_random_elements_of_plans_with_indices():
 
 
 COPY, TILE = window(8, [33], [3], 0, [2]), window(4, [64, 64], [1, 64])
+GRID = padded(4, (9, 13), (0, 1), (0, 1), "reflect")
 # What is wrong in a kernel, in which plan, and an element that shows it.
 BUGS = {
     "a missing store": ("copy.comp", "target[item.dst] = constant ? pattern : element;", "", COPY, 30),
@@ -205,8 +206,9 @@ BUGS = {
     "a wrong source": ("region.glsl", "item.src = head.HEAD_SRC;", "item.src = head.HEAD_SRC + 1u;", COPY, 30),
     "a wrong stride": ("region.glsl", "value * digit.DIGIT_DST;", "value * (digit.DIGIT_DST + 1u);", COPY, 31),
     "an item left out": ("region.glsl", "if (rest >= head.HEADER_ITEMS)", "if (rest + 1u >= head.HEADER_ITEMS)", COPY, 32),
-    "tiles": ("copy_tile.comp", "uint inner = column - groups", "uint inner = (column ^ 1u) - groups", TILE, 198),
+    "tiles": ("copy_tile.comp", "(column - groups *", "((column ^ 1u) - groups *", TILE, 198),
     "rows": ("copy_rows.comp", "unaligned(next - left)", "unaligned(next - left + 1u)", window(1, [5, 37], [53, 1], 3), 37),
+    "grids": ("copy_grid.comp", "column - mix(0u, size.LEVEL_SIZE, beyond)", "column", GRID, 1),
     "streams": ("copy_stream.comp", "place.src += skipped;", "place.src += skipped + 1u;", window(1, [15, 7], [53, 1], 3), 97),
     "bytes": ("copy_subword.comp", "src + (base + t) * stride;", "src + (base + t) * stride + 1u;", window(1, [333], [2]), 10),
 }  # fmt: skip

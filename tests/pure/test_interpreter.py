@@ -7,17 +7,20 @@ import numpy as np
 import pytest
 import spirv
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from indexed_plans import indexed_case
 from interpreted import bytes_of, plan_run
-from kernel_plans import TUNINGS
+from kernel_plans import TUNINGS, grid_plans, padded_plans, window
 from strategies import input_bytes, plans
 
 from vkops import shaders
 from vkops.debug import check
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError
+from vkops.gpu.kernels.choice import choose_kernel
 from vkops.interpreter import scheduler
 from vkops.interpreter.program import ShaderProgram
 from vkops.plan import execute
+from vkops.plan.algebra import optimize
 from vkops.shaders.binary import Op, positions
 from vkops.shaders.module import Module
 
@@ -298,6 +301,21 @@ def run_plan(plan, tuning, inputs):
 @given(plan=plans())
 def test_kernels(tuning, plan):
     run_plan(plan, tuning, input_bytes(plan, 0))
+
+
+@settings(max_examples=10)
+@given(plan=st.one_of(grid_plans(), padded_plans()))
+def test_kernels_of_borders(plan):
+    run_plan(plan, TUNINGS["gpu"], input_bytes(plan, 0))
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
+def test_kernels_of_tiles(size):
+    """Whole tiles, and parts of them on both sides."""
+    across, along = 160 // size, 208 // size
+    plan = window(size, [2, along, across], [along * across, 1, along])
+    assert choose_kernel(optimize(plan), is_cpu=False).kernel.name == f"copy_tile_{size}"
+    run_plan(plan, TUNINGS["gpu"], input_bytes(plan, 0))
 
 
 @pytest.mark.parametrize(("tuning", "first"), [("cpu", 0), ("single", 8)])

@@ -11,6 +11,7 @@ from kernel_plans import (
     TUNINGS,
     box_plans,
     columns,
+    padded,
     padded_plans,
     split_plans,
     stream_plans,
@@ -139,6 +140,7 @@ def test_random_plans_with_indices(tuning, seed):
         (window(1, [90, 71], [171, 1], 1), "copy_rows"),
         (window(1, [390, 11], [171, 1], 1), "copy_stream_shared"),
         (columns(5, 192), "copy_16"),
+        (padded(4, (9, 100, 60), (0, 1, 1), (0, 1, 1), "reflect"), "copy_grid_4"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

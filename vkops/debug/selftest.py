@@ -121,6 +121,7 @@ _MOVEMENTS: dict[str, Callable[..., Any]] = {
         [f.flip(a.reshape(-1)[:128]) for a in (x, y)]
     ),
     "runs at any alignment": lambda f, x, y, i: f.pad(x, ((1, 1), (3, 2))),
+    "borders": lambda f, x, y, i: f.pad(x, ((1, 2), (3, 1)), mode="reflect"),
     "joined rows": lambda f, x, y, i: f.concatenate([x, y, x], axis=1),
     "many joined rows": lambda f, x, y, i: f.concatenate([x, y[:, 1:]] * 4, axis=1),
 }

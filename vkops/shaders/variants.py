@@ -57,6 +57,7 @@ _BY_UNIT: tuple[tuple[str, str, tuple[int, ...], dict[str, int]], ...] = (
     ("copy_block_{}", "copy_block.comp", (8, 4, 2, 1), {}),
     ("copy_tile_{}", "copy_tile.comp", (16, 8, 4, 2, 1), {}),
     ("copy_elements_{}", "copy_elements.comp", (8, 4), {}),
+    ("copy_grid_{}", "copy_grid.comp", (8, 4, 2, 1), {}),
     ("gather_{}", "gather.comp", (16, 8, 4), {}),
     ("gather_run_{}", "gather_run.comp", (8, 4, 2, 1), {}),
     ("scatter_{}", "scatter.comp", (16, 8, 4), {}),

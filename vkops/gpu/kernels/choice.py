@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from math import gcd, prod
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
@@ -84,6 +84,12 @@ ROWS_4 = Kernel("copy_rows_4", 1, VECTOR)
 SHARED_TENSORS = 4
 """Tensors that it distinguishes: what it needs of each is near together."""
 
+GRIDS = {size: Kernel(f"copy_grid_{size}", size, VECTOR) for size in (1, 2, 4, 8)}
+"""For GPUs: outputs whose dimensions consist of parts, as those of pads do."""
+
+MAX_PARTS = 4
+"""Parts of a dimension."""
+
 STREAMS = (STREAM, STREAM_4, STREAM_SHARED, ROWS, ROWS_4)
 ELEMENTS = {size: Kernel(f"copy_elements_{size}", size, VECTOR) for size in (4, 8)}
 """For contiguous runs of the destination, which these kernels store in vectors."""
@@ -93,17 +99,17 @@ BLOCKS = {
     size: Kernel(f"copy_block_{size}", unit, 0, block=unit * unit // size)
     for size, unit in ((1, 8), (2, 8), (4, VECTOR), (8, VECTOR))
 }
-MAX_WORKGROUP = 512
+MAX_WORKGROUP = 256
 """The most invocations of a workgroup of any kernel."""
 
 TILE_SIDE = 128
 """Bytes of a row, and of a column, of a tile."""
 
 TILES = {
-    size: Kernel(f"copy_tile_{size}", VECTOR, 0, workgroup=max(WORKGROUP_SIZE, 512 // size))
+    size: Kernel(f"copy_tile_{size}", VECTOR, 0, workgroup=max(WORKGROUP_SIZE, 256 // size))
     for size in (1, 2, 4, 8, 16)
 }
-"""For transposes on GPUs, through shared memory: 32 bytes at most for each invocation."""
+"""For transposes on GPUs, through shared memory: 64 bytes at most for each invocation."""
 
 
 def _indexed(name: str, units: Sequence[int], granule: int = 0) -> Mapping[int, Kernel]:
@@ -138,7 +144,7 @@ LONG_RUN_THRESHOLD = 0.9
 """Share of a plan's elements in long runs from which the whole plan is copied that way."""
 
 MIN_GPU_RUN = 128
-"""The same on GPUs, for elements smaller than words, beside streams that use shared memory.
+"""The same on GPUs, for elements smaller than words, beside grids and streams in shared memory.
 On an NVIDIA H200, runs of 170 bytes are 1.6 times as fast as that, and those of 21 bytes half."""
 
 MIN_REPEATED_RUN = 128
@@ -259,13 +265,34 @@ class RowStream(NamedTuple):
     segments: Sequence[RowSegment]
 
 
+class Part(NamedTuple):
+    """A part of a dimension: its first coordinate, what that and a step add to the address."""
+
+    start: int
+    src: int
+    stride: int
+
+
+class Grid(NamedTuple):
+    """An output as the first address in a source, and its dimensions, innermost first, in parts."""
+
+    input: int
+    src: int
+    sizes: Sequence[int]
+    parts: Sequence[Sequence[Part]]
+
+
 class KernelChoice(NamedTuple):
-    """A kernel, and the regions in the form that it takes: boxes in its units, tiles or streams."""
+    """A kernel, and the regions in the form that it takes.
+
+    These are boxes in its units, or tiles, or for each output a stream or a grid.
+    """
 
     kernel: Kernel
     boxes: Sequence[Box] = ()
     streams: Sequence[RowStream] = ()
     tiles: Sequence[TiledBox] = ()
+    grids: Sequence[Grid] = ()
 
 
 def choose_kernel(
@@ -299,14 +326,22 @@ def choose_kernel(
         if fitted is not None:
             return KernelChoice(kernel, fitted)
     long_runs = _share_of_long_runs(boxes, size)
+    by_streams = None
     if size < 4 or long_runs == 1:
         streams = _each(partial(_stream, plan=plan, is_cpu=is_cpu), outputs)
         if streams is not None:
             kernel = _stream_kernel(streams, invocations, is_cpu=is_cpu)
-            is_fast = is_cpu or kernel in (ROWS, ROWS_4)
-            is_fast = is_fast or (size < 4 and _share_of_long_runs(boxes, size, MIN_GPU_RUN) < 1)
-            if is_fast and kernel.sources <= sources:
-                return KernelChoice(kernel, streams=streams)
+            if kernel.sources <= sources:
+                by_streams = KernelChoice(kernel, streams=streams)
+    if by_streams is not None and (is_cpu or by_streams.kernel in (ROWS, ROWS_4)):
+        return by_streams
+    gpu_runs = 0 if size >= 4 else _share_of_long_runs(boxes, size, MIN_GPU_RUN)
+    if not is_cpu and gpu_runs < LONG_RUN_THRESHOLD:
+        grids = _each(partial(_grid, size=size), outputs)
+        if grids is not None:
+            return KernelChoice(GRIDS[size], grids=grids)
+        if by_streams is not None and size < 4:
+            return by_streams
     # Where a plan was cut, long runs can have short ends. Runs of the destination must be runs of
     # the source, or one element of it.
     are_runs = all(box.dims[0].dst != 1 or box.dims[0].src in (0, 1) for box in boxes)
@@ -517,6 +552,85 @@ def _stream_kernel(streams: Sequence[RowStream], invocations: int, *, is_cpu: bo
     if not is_cpu and STREAM_SHARED.workgroup <= invocations:
         return STREAM_SHARED
     return STREAM_4 if most <= 4 else STREAM
+
+
+_Place = tuple[int, int]
+"""A part of a dimension: its first coordinate, and how many it has."""
+
+
+def _grid(boxes: Sequence[Box], size: int) -> Grid | None:
+    """Return the boxes of an output as a grid, if they are the cells of one, without a gap."""
+    targets = [box.region.target for box in boxes]
+    count = sum([prod(target.sizes) for target in targets])
+    input = boxes[0].region.input if boxes else None
+    if len(boxes) < 2 or input is None or any(box.region.input != input for box in boxes):
+        return None
+    if max([target.extent for target in targets]) != count:
+        return None
+    boxes = [box._replace(dims=[dim for dim in box.dims if dim.size > 1]) for box in boxes]
+    steps = sorted({1, count, *[dim.dst for box in boxes for dim in box.dims]})
+    if steps[0] < 1 or any(n % step for step, n in pairwise(steps)):
+        return None
+    sizes = [n // step for step, n in pairwise(steps)]
+    cells: dict[tuple[_Place, ...], tuple[int, list[int]]] = {}
+    for box in boxes:
+        cell = _cell(box, steps, sizes)
+        if cell is None:
+            return None
+        places, strides = cell
+        cells[places] = box.src, strides
+    parts = _parts(cells, sizes)
+    if parts is None or sizes[0] * size < VECTOR:
+        return None
+    return Grid(input, next(box.src for box in boxes if box.dst == 0), sizes, parts)
+
+
+def _cell(
+    box: Box, steps: Sequence[int], sizes: Sequence[int]
+) -> tuple[tuple[_Place, ...], list[int]] | None:
+    """Return what a box has of each dimension of an output, and its strides in the source."""
+    starts = [box.dst // step % size for step, size in zip(steps, sizes, strict=False)]
+    counts, strides = [1] * len(sizes), [0] * len(sizes)
+    for dim in box.dims:
+        level, count, stride = steps.index(dim.dst), dim.size, dim.src
+        # Dimensions that are merged in this box are several in others.
+        while count > sizes[level]:
+            if count % sizes[level]:
+                return None
+            counts[level], strides[level] = sizes[level], stride
+            count, stride, level = count // sizes[level], stride * sizes[level], level + 1
+        counts[level], strides[level] = count, stride
+    return tuple(zip(starts, counts, strict=True)), strides
+
+
+def _parts(
+    cells: Mapping[tuple[_Place, ...], tuple[int, list[int]]], sizes: Sequence[int]
+) -> list[list[Part]] | None:
+    """Return the parts of each dimension, if all combinations of them are cells.
+
+    A part must have one stride in all cells, and be equally far from the first part.
+    """
+    places = [sorted(set(each)) for each in zip(*cells, strict=True)]
+    if max(map(len, places)) > MAX_PARTS or len(cells) != prod(map(len, places)):
+        return None
+    corner = [each[0] for each in places]
+    src, _ = cells[tuple(corner)]
+    found: list[dict[_Place, Part]] = []
+    for level, each in enumerate(places):
+        ends = [start + count for start, count in each]
+        if [start for start, _ in each] != [0, *ends[:-1]] or ends[-1] != sizes[level]:
+            return None
+        found.append({})
+        for place in each:
+            beside = (*corner[:level], place, *corner[level + 1 :])
+            at, strides = cells[beside]
+            found[-1][place] = Part(place[0], at - src, strides[level])
+    for cell, (at, strides) in cells.items():
+        parts = [of[place] for of, place in zip(found, cell, strict=True)]
+        moved = sum([part.src for part in parts])
+        if at != src + moved or strides != [part.stride for part in parts]:
+            return None
+    return [[*each.values()] for each in found]
 
 
 def _runs(box: Box) -> tuple[Dim, Sequence[Dim]]:

@@ -26,6 +26,7 @@ from vkops.gpu.kernels.choice import (
     VECTOR,
     Box,
     Dim,
+    Grid,
     Kernel,
     KernelChoice,
     RowStream,
@@ -182,6 +183,8 @@ def encode(
     inputs = sorted({segment.input for stream in choice.streams for segment in stream.segments})
     for output, stream in enumerate(choice.streams):
         records += _segments(stream, output, inputs, tuning, kernel)
+    for output, grid in enumerate(choice.grids):
+        records += _grid_levels(grid, output, tuning, size)
     return RegionTable(
         kernel=kernel,
         # Negative strides wrap: the shaders' addresses are modulo 2^32.
@@ -409,9 +412,8 @@ def _segments(
     steps = tuning.steps if tuning.is_cpu or is_apart else 1
     row = sum([segment.nbytes for segment in stream.segments])
     nbytes = stream.rows * row
-    items = ceil_div(nbytes, steps * VECTOR)
     multiple = layout.WORKGROUP_SIZE if is_apart else 1 if tuning.is_cpu else layout.TURN
-    digits = [Dim(round_up(items, multiple), 0, 0)]
+    digits = _numbered(nbytes, steps, multiple)
     first = layout.Stream(steps, nbytes, len(stream.segments))
     row_factor = layout.Row(row, factor(row))
     start = 0
@@ -425,6 +427,29 @@ def _segments(
         start += length
         digits = []
     return records
+
+
+def _grid_levels(grid: Grid, output: int, tuning: Tuning, size: int) -> list[_Record]:
+    """Return a record for each dimension of a grid; the innermost one has all the items."""
+    nbytes = prod(grid.sizes) * size
+    digits = _numbered(nbytes, tuning.steps, layout.WORKGROUP_SIZE)
+    records = []
+    for count, parts in zip(grid.sizes, grid.parts, strict=True):
+        vectors = (
+            layout.Stream(tuning.steps, nbytes, len(grid.sizes)),
+            layout.Level(count, factor(count)),
+            layout.Starts(*[part.start for part in parts]),
+            layout.Origins(*[part.src - part.start * part.stride for part in parts]),
+            layout.Strides(*[part.stride for part in parts]),
+        )
+        records.append(_Record.of(output, grid.input, (0, grid.src), digits, vectors))
+        digits = []
+    return records
+
+
+def _numbered(nbytes: int, steps: int, multiple: int) -> list[Dim]:
+    """Return the digit that numbers the items of a stream, of some vectors each."""
+    return [Dim(round_up(ceil_div(nbytes, steps * VECTOR), multiple), 0, 0)]
 
 
 def _padded(vectors: Iterable[Sequence[int]]) -> list[int]:

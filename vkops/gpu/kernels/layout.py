@@ -63,7 +63,9 @@ Steps = namedtuple("Steps", "number dst src limit")
 """The number of an item's steps, what each adds to the addresses, the limit of positions."""
 
 Stream = namedtuple("Stream", "vectors nbytes segments")
-"""Of copy_stream and copy_rows: vectors of an item, bytes of the stream, segments of a row."""
+"""Of copy_stream and copy_rows: vectors of an item, bytes of the stream, segments of a row.
+
+Of copy_grid, the last is the number of dimensions."""
 
 Position = namedtuple("Position", "step digit_0 digit_1 digit_3")
 """The amounts that a step and the digits 0, 1 and 3 add to the position along the steps."""
@@ -100,6 +102,18 @@ Outer = namedtuple("Outer", "across_dst across_src along_dst along_src")
 
 Row = namedtuple("Row", "nbytes factor")
 """A row of a stream: its bytes, and the factor to divide by them."""
+
+Level = namedtuple("Level", "size factor")
+"""A dimension of a grid: its size, and the factor to divide by it."""
+
+Starts = namedtuple("Starts", "x y z w", defaults=(ALL_WORDS, ALL_WORDS, ALL_WORDS, ALL_WORDS))
+"""Of a dimension of a grid: the first coordinates of its parts, up to four."""
+
+Origins = namedtuple("Origins", "x y z w", defaults=(0, 0, 0, 0))
+"""What the coordinate 0 would add to the source's address, if each part reached it."""
+
+Strides = namedtuple("Strides", "x y z w", defaults=(0, 0, 0, 0))
+"""What a step adds to the source's address in each part."""
 
 Rows = namedtuple("Rows", "number dst src limit")
 """An item's rows of steps: their number, what each adds to the addresses, the limit of rows.
@@ -150,10 +164,10 @@ Term = namedtuple("Term", "offset size stride")
 RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
     (Head,),
     (Steps, Stream, Format, Across, Limits),
-    (Position, Segment, Advance),
-    (Run, Block, Row, Within, Along),
-    (Rows, RowAdvance, Reach),
-    (Pattern, Group, Start, Outer),
+    (Position, Segment, Advance, Level),
+    (Run, Block, Row, Within, Along, Starts),
+    (Rows, RowAdvance, Reach, Origins),
+    (Pattern, Group, Start, Outer, Strides),
     (Digit, Place, Term),
 )
 """The vectors of a record in their order; kernels differ in some. The last one is repeated.

@@ -17,7 +17,7 @@ from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.copies.encoded import Copy, choose
 from vkops.gpu.copies.rule import SHADERS
 from vkops.gpu.kernels import layout
-from vkops.gpu.kernels.choice import STREAM, STREAMS, VECTOR, Kernel
+from vkops.gpu.kernels.choice import GRIDS, STREAM, STREAMS, VECTOR, Kernel
 from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode
 from vkops.gpu.memory.pools import DeviceMemory, Extents
 from vkops.gpu.run.vulkan_device import VulkanDevice
@@ -309,7 +309,7 @@ def _kernel(regions: _Regions, plan: CopyPlan, tuning: Tuning) -> Kernel:
 
 def _is_fastest(kernel: Kernel) -> bool:
     """Whether a kernel moves whole vectors, and needs no tests at the edges of runs."""
-    return kernel in STREAMS or kernel.unit == VECTOR
+    return kernel in (*STREAMS, *GRIDS.values()) or kernel.unit == VECTOR
 
 
 # -- region tables ---------------------------------------------------------------------------------
