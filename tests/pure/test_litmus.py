@@ -52,6 +52,10 @@ ORDERED = {
         "st.atom.dv.sc0 f, 1 | ld.atom.dv.sc0 r1, f | st.atom.dv.sc0 f, 1",
         condition="filter (P1:r0 == 1 /\\ P1:r1 == 1)",
     ),
+    "a word that says what it is, which is replaced, and written by another one, too": body(
+        THREE, "st.atom.dv.sc0 x, 1 | ld.atom.dv.sc0 r0, x | st.atom.dv.sc0 x, 1",
+        "st.atom.dv.sc0 x, 2 | ld.atom.dv.sc0 r1, x | ", condition="filter (P1:r0 == 1 /\\ P1:r1 == 2)",
+    ),
     "a fence of the memory of its flag": message(
         release=f"membar.rel.dv.{ALL}; st.atom.dv.sc1 f, 1", acquire="ld.atom.acq.dv.sc1.semsc0 r0, f"
     ),

@@ -49,9 +49,8 @@ class InnerKernel(ElementwiseKernel):
 
     ``main`` are arguments of ``generate``. ``invocations`` is a function of the shape of the
     elements and the shapes of all arrays, if there is not one invocation for each element.
+    Workgroups have ``local_size`` of them.
     """
-
-    _max_local_size = LANES
 
     def __init__(
         self,
@@ -61,9 +60,11 @@ class InnerKernel(ElementwiseKernel):
         preamble: str,
         invocations: Callable[[Ints, Mapping[str, Ints]], int] | None = None,
         reads_again: bool = False,
+        local_size: int = LANES,
         **main: Any,
     ) -> None:
         self._set(params, operation, name, preamble)
+        self._max_local_size = local_size
         self._invocations, self._reads_again, self._main = invocations, reads_again, main
         self._in_order |= invocations is not None
 

@@ -109,8 +109,11 @@ _SCAN_RUNS = _for_32(
     f"const _Item _sum = {_SUM}; {_SUM} = _last; _add(_sum, {_SUM_STARTS});",
 )
 
-_LEVELS, _PATIENCE = 5, 64
-"""Levels of results that workgroups share, and how often one reads a result that is missing."""
+PATIENCE = 64
+"""How often a workgroup reads a result of another one that is missing."""
+
+_LEVELS = 5
+"""Levels of results that workgroups share."""
 
 _RESULTS = f"""
 shared _Item _known[{_LEVELS + 1} * {RUN}];
@@ -143,7 +146,7 @@ bool _is_published(uint level, uint index, uint to, uint number) {{
     return true;
 }}
 bool _is_known(uint level, uint index, uint to, uint number) {{
-    for (uint tries = 0; tries < {_PATIENCE}; ++tries)
+    for (uint tries = 0; tries < {PATIENCE}; ++tries)
         if (_is_published(level, index, to, number)) return true;
     return false;
 }}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib.resources import files
 from math import prod
 from typing import Any
 
@@ -13,101 +14,33 @@ from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import parse
 from vkops.elementwise.source import GROUP
-from vkops.kernels.axis_kernel import FOR_EACH, LANES, InnerKernel, builtin
+from vkops.kernels.axis_kernel import LANES, InnerKernel, builtin
 from vkops.kernels.functions import converted, integer_from, numbers_of, typed_input
-from vkops.kernels.scan import ScanKernel
+from vkops.kernels.scan import PATIENCE, ScanKernel
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
-from vkops.tensors.creation import empty
+from vkops.tensors.creation import empty, zeros
 from vkops.tensors.shape_arguments import one_axis, one_or_more
 from vkops.tensors.tensor import Device, DeviceLike, Tensor
 
 _MIN_LENGTH, _MAX_LENGTH = 64, 1 << 15
-"""The elements that an invocation moves; some drivers end loops after 65,535 iterations."""
+"""The elements that an invocation of a CPU driver moves; some end loops after 65,535 iterations."""
 
-_TILE_BYTES = 64 * LANES
-
-_TILE = f"""void main() {{
-    {GROUP}
-    const uint _lane = gl_LocalInvocationID.x, _first = _group * _EACH * {LANES};
-    for (uint _t = _lane; _t < _counts.length(); _t += {LANES}) _counts[_t] = 0;
-    barrier();
-    {FOR_EACH} {{
-        const uint _i = min(_first + _t, _n - 1);"""
-
-_COUNT_TILE = (
-    f"shared uint _counts[512];\n{_TILE}",
-    """        atomicAdd(_counts[32 * _digit + _lane % 32], _first + _t < _n ? 1 : 0);
-    }
-    barrier();
-    uint _sum = 0;
-    for (uint _k = 0; _lane < 16 && _k < 32; ++_k) _sum += _counts[32 * _lane + (_lane + _k) % 32];
-    if (_lane < 16 && _group < _value_runs) table[_lane * _value_runs + _group] = int(_sum);
-}""",
+_COUNT, _MOVE = (
+    files(__package__).joinpath(f"sort_{name}.glsl").read_text("utf-8").split("// the element\n")
+    for name in ("count", "tile")
 )
-"""The kernel whose workgroups count the digits of a tile: neighbours have counts of their own."""
+"""The kernels of GPUs, around the statements for an element."""
 
-_EXCHANGE = f"""
-    memoryBarrierBuffer();  // others have read what is overwritten
-    barrier();
-    {FOR_EACH} _tile[_AT(_ranks[_u])] = %s[_u];
-    barrier();
-    {FOR_EACH} %s[_u] = _tile[_AT(_t)];"""
+_TILE_WORDS = 20
+"""The words of keys that an invocation of a GPU has: 128 of them have those of 10 KiB."""
 
-_MOVE_TILE = (
-    f"""#define _AT(t) ((t) + (t) / _EACH)
-shared uint _counts[9 * {LANES}], _sums[{LANES + 1}], _offsets[16];
-shared _Word _tile[_AT(_EACH * {LANES})];
-_Word _keys[_EACH], _places[_EACH], _targets[_EACH];
-uint _ranks[_EACH];
-uint _before(uint digit, uint lane) {{
-    const uint slot = digit % 8 * {LANES} + lane, total = _sums[{LANES}] << 16;
-    return (_counts[slot + slot / 8] + _sums[slot / 8] + total) >> digit / 8 * 16 & 0xFFFF;
-}}
-{_TILE}""",
-    f"""        _keys[_u] = _key; _places[_u] = _place;
-        _tile[_AT(_t)] = _first + _t < _n ? _digit : 15;
-    }}
-    barrier();
-    for (uint _k = 0; _k < _EACH; ++_k) {{
-        const uint _at = _lane * (_EACH + 1) + _k, _d = uint(_tile[_at]), _shift = _d / 8 * 16;
-        const uint _slot = _d % 8 * {LANES} + _lane, _some = _counts[_slot + _slot / 8];
-        _tile[_at] = (_some >> _shift & 0xFFFF) << 4 | _d;
-        _counts[_slot + _slot / 8] = _some + (1 << _shift);
-    }}
-    barrier();
-    uint _sum = 0;
-    for (uint _at = 9 * _lane; _at < 9 * _lane + 8; ++_at) {{
-        const uint _some = _counts[_at];
-        _counts[_at] = _sum;
-        _sum += _some;
-    }}
-    _sums[_lane + 1] = _sum;
-    if (_lane == 0) _sums[0] = 0;
-    barrier();
-    for (uint _apart = 1; _apart < {LANES}; _apart *= 2) {{
-        const uint _more = _lane < _apart ? 0 : _sums[_lane + 1 - _apart];
-        barrier();
-        _sums[_lane + 1] += _more;
-        barrier();
-    }}
-    if (_lane < 16 && _group < _value_runs)
-        _offsets[_lane] = table[_lane * _value_runs + _group] - _before(_lane, 0);
-    barrier();
-    {FOR_EACH} {{
-        const uint _rank = uint(_tile[_AT(_t)]), _d = _rank & 15;
-        _ranks[_u] = _before(_d, _t / _EACH) + (_rank >> 4);
-        _targets[_u] = _offsets[_d] + _ranks[_u];
-    }}""",
-)
-"""The kernel whose workgroups sort a tile by a digit, and write it: runs of equal digits.
-
-The elements of an invocation follow one another. It has 16 counts, two in a word. ``_before`` is
-the number of elements of lower digits, and of those with this digit that come before those of an
-invocation. All values change their places in shared memory.
-"""
+_COUNTED, _COUNTING, _COUNTS = 64, 2048, 16
+"""The elements that an invocation of a GPU counts at least, the most workgroups that count, and
+how many numbers these have for each digit."""
 
 _OFFSETS = builtin(ScanKernel("T x", "T y", "x", "a + b", "y = prev_item", "0", "sort"))
+_ENDS = builtin(ScanKernel("T x", "T y", "x", "a + b", "y = prev_item | 1 << 31", "0", "sort"))
 _INDICES = builtin(
     ElementwiseKernel("S x, int32 count", "T y", "y = T(uint(x) % uint(count))", "argsort")
 )
@@ -244,91 +177,93 @@ def _radix_sorted(
 ) -> tuple[Tensor, Tensor]:
     """The bits of all elements, sorted by rows and in these, and the places that they had."""
     home, size, bits = x.device, x.size, 8 * x.itemsize
-    digit_bits = 8 if home.tuning.is_cpu else 4
     kind = x.dtype.name if x.dtype.name == "bfloat16" else x.dtype.kind
-    key = kind, bits, descending, digit_bits
+    key = kind, bits, descending
     types = np.dtype(f"uint{bits}"), np.dtype(f"uint{max(bits, 32)}")
-    length = _tile_length(bits)
-    if home.tuning.is_cpu:
-        runs = max(min(ceil_div(size, _MIN_LENGTH), 1 << 10), ceil_div(size, _MAX_LENGTH))
-        length = ceil_div(size, runs)
-    runs = ceil_div(size, length)
     require_room(name, size * (1 + has_places) * types[has_places].itemsize, home)
     values = [x.view(types[0])]
-    for by_row, all_bits in ((False, bits), (True, (rows - 1).bit_length())):
-        for shift in range(0, all_bits, digit_bits):
-            form = by_row, has_places + len(values) - 1
-            numbers = shift, runs, length, size // rows
-            table = empty(runs << digit_bits, dtype="int32", device=home)
-            moved = empty(size * (1 + has_places), dtype=types[has_places], device=home)
-            _pass(*key, *form, False)(*values, *numbers, out=table)
+    shifts = range(0, bits, 8), range(0, (rows - 1).bit_length(), 8)
+    passes = [(bool(by_row), shift) for by_row in range(2) for shift in shifts[by_row]]
+    count = size // rows
+    if home.tuning.is_cpu:
+        runs = max(min(ceil_div(size, _MIN_LENGTH), 1 << 10), ceil_div(size, _MAX_LENGTH))
+        state = empty((1, runs << 8), dtype="int32", device=home)
+    else:
+        lanes = _lanes(home)
+        tiles = ceil_div(size, _tile_length(bits, lanes))
+        state = zeros((len(passes), tiles + 2, 256), "uint32", device=home)
+        _counting(*key, len(passes))(*values, count, tiles + 2, out=state)
+        _ENDS(state[:, 1], axis=1, out=state[:, 1])
+    for number, (by_row, shift) in enumerate(passes):
+        moved = empty(size * (1 + has_places), dtype=types[has_places], device=home)
+        form = *key, by_row, has_places + bool(number and has_places)
+        if home.tuning.is_cpu:
+            numbers, table = (shift, count, runs, ceil_div(size, runs)), state[0]
+            _run_pass(*form, False)(*values, *numbers, out=table)
             _OFFSETS(table, out=table)
-            _pass(*key, *form, True)(*values, *numbers, out=[table, moved])
+            _run_pass(*form, True)(*values, *numbers, out=[table, moved])
             values = [moved[:size], moved[size:]][: 1 + has_places]
-    keys = values[0]
-    return keys if keys.dtype == types[0] else converted(keys, types[0]), values[-1]
+        else:
+            whole = size if form[-1] == 2 else None
+            _tile_pass(*form, lanes)(*values, shift, count, size=whole, out=[state[number], moved])
+            values = [moved]
+    keys, places = moved[:size], moved[size:]
+    return keys if keys.dtype == types[0] else converted(keys, types[0]), places
 
 
-def _tile_length(bits: int) -> int:
+def _lanes(home: Device) -> int:
+    """The invocations of a workgroup of a GPU: many, so that tiles have few words to share."""
+    shared = home.info.limits.max_compute_shared_memory_size
+    return 256 if shared >= 32 << 10 and home.tuning.invocations >= 256 else LANES
+
+
+def _tile_length(bits: int, lanes: int) -> int:
     """The elements that a workgroup of a GPU moves, in shared memory: words of 4 or 8 bytes."""
-    return _TILE_BYTES // (8 if bits > 32 else 4)
+    return _TILE_WORDS // (2 if bits > 32 else 1) * lanes
+
+
+def _ordered(kind: str, bits: int, descending: bool, by_row: bool = False) -> str:
+    """The GLSL of ``ordered``, which makes of bits integers in their order, or of places rows."""
+    if by_row:
+        return "#define ordered(place) (uint(place) / uint(_value_count))"
+    key = "uint64_t" if bits > 32 else "uint"
+    infinity = 0x7FF0 if bits == 64 else 0x7F80 if bits == 32 or kind == "bfloat16" else 0x7C00
+    floats = f"""    if (key == sign) key = 0;
+    const bool is_nan = (key & ~sign) > {key}({infinity}) << {bits - 16};
+    key ^= (key & sign) != 0 ? ~{key}(0) : sign;
+    if (is_nan) key = ~{key}(0);"""
+    orders = {"i": "    key ^= sign;", "f": floats, "bfloat16": floats}
+    return f"""{key} ordered({key} key) {{
+    const {key} sign = {key}(1) << {bits - 1};
+{orders.get(kind, "")}
+    return {"~" * descending}key;
+}}"""
+
+
+def _kernel(
+    inputs: str, outputs: str, operation: str, declared: str, **options: Any
+) -> InnerKernel:
+    params = parse("sort", inputs, outputs, raw_outputs=True)
+    return builtin(InnerKernel(params, operation, "sort", declared, **options))
 
 
 @lru_cache(64)
-def _pass(
-    kind: str, bits: int, descending: bool, digit_bits: int, by_row: bool, places: int, moves: bool
+def _run_pass(
+    kind: str, bits: int, descending: bool, by_row: bool, places: int, moves: bool
 ) -> InnerKernel:
-    """The kernel whose invocations each count the digits of a run in a table, or move it by that.
+    """The kernel of CPU drivers whose invocations each count the digits of a run, or move it.
 
     The table has, for each digit, a number for each run. ``places`` is 0 without places, 1 in the
     first pass, and then 2.
     """
-    key = "uint64_t" if bits > 32 else "uint"
-    infinity = 0x7FF0 if bits == 64 else 0x7F80 if bits == 32 or kind == "bfloat16" else 0x7C00
-    floats = f"""const {key} magnitude = key & ~sign;
-if (magnitude > {key}({infinity}) << {bits - 16})
-    key = ~{key}(0);
-else if (magnitude == 0)
-    key = sign;
-else
-    key = (key & sign) != 0 ? ~key : key | sign;"""
-    orders = {"i": "key ^= sign;", "f": floats, "bfloat16": floats}
-    order = orders.get(kind, "") + "key = ~key;" * descending
-    find = f"""const {key} sign = {key}(1) << {bits - 1};
-{key} key = {key}(x);
-{order}"""
-    if by_row:
-        find = "const uint key = uint(place) / uint(count);"
-    if places == 1:
-        find = f"const uint place = i;\n{find}"
     wide = f"uint{max(bits, 32) if places else bits}"
-    element = GLSL_TYPES[wide]
     inputs = f"{wide} x, {wide} place" if places == 2 else f"uint{bits} x"
-    inputs += ", int32 shift, int32 runs, int32 length, int32 count"
-    outputs = f"raw int32 table{f', raw {wide} moved' * moves}"
-    form = _tile_form if digit_bits == 4 else _run_form
-    operation, declared, main, lanes = form(find, key, element, places, moves)
-    kernel = InnerKernel(
-        parse("sort", inputs, outputs, raw_outputs=True),
-        operation,
-        "sort",
-        declared,
-        main=main,
-        invocations=lambda _, arrays: (prod(arrays["table"]) >> digit_bits) * lanes,
-    )
-    return builtin(kernel)
-
-
-Form = tuple[str, str, tuple[str, str], int]
-"""The operation, the declarations, the text around it, and the invocations for each run."""
-
-
-def _run_form(find: str, _: str, element: str, places: int, moves: bool) -> Form:
-    """The form of CPU drivers: each invocation has a run, and its counts in the table."""
-    operation = f"{find}\nconst int entry = int(key >> shift & 255) * runs + _run;\n"
+    key = "place" if by_row else "uint64_t(x)" if bits > 32 else "uint(x)"
+    operation = f"const int entry = int(ordered({key}) >> shift & 255) * runs + _run;\n"
     if moves:
-        operation += f"const int to = table[entry]++; moved[to] = {element}(x);"
-        operation += f" moved[n + to] = {element}(place);" * bool(places)
+        operation += f"const int to = table[entry]++; moved[to] = {GLSL_TYPES[wide]}(x);"
+        place = "i" if places == 1 else "place"
+        operation += f" moved[n + to] = {GLSL_TYPES[wide]}({place});" * bool(places)
     else:
         operation += "++table[entry];"
     clear = "for (int d = 0; d < 256; ++d) table[d * _value_runs + _run] = 0;"
@@ -339,25 +274,68 @@ def _run_form(find: str, _: str, element: str, places: int, moves: bool) -> Form
     {clear * (not moves)}
     const uint _length = uint(_value_length), _first = uint(_run) * _length;
     for (uint _i = _first; _i < min(_n, _first + _length); ++_i) {{"""
-    return operation, "int _run;", (head, "    }\n}"), 1
+    return _kernel(
+        f"{inputs}, int32 shift, int32 count, int32 runs, int32 length",
+        f"raw int32 table{f', raw {wide} moved' * moves}",
+        operation,
+        f"int _run;\n{_ordered(kind, bits, descending, by_row)}",
+        main=(head, "    }\n}"),
+        invocations=lambda _, arrays: prod(arrays["table"]) >> 8,
+    )
 
 
-def _tile_form(find: str, key: str, element: str, places: int, moves: bool) -> Form:
-    """The form of GPUs: the invocations of a workgroup have a tile, and counts in shared memory."""
-    operation = f"{find}\n_digit = uint(key >> shift) & 15;"
-    each = _tile_length(64 if key == "uint64_t" else 32) // LANES
-    declared = f"#define _EACH {each}\nuint _digit;"
-    if not moves:
-        return operation, declared, _COUNT_TILE, LANES
-    operation += f" _key = {key}(x);" + f" _place = {key}(place);" * bool(places)
-    declared += f"\n#define _Word {key}\n_Word _key, _place;"
-    store = f"moved[_to] = {element}(_keys[_u]);"
-    store += f" moved[_n + _to] = {element}(_places[_u]);" * bool(places)
-    arrays = ("_targets", "_keys", "_places")[: 2 + bool(places)]
-    tail = f"""{"".join(_EXCHANGE.replace("%s", array) for array in arrays)}
-    {FOR_EACH} {{
-        const uint _to = uint(_targets[_u]);
-        if (_first + _t < _n) {{ {store} }}
-    }}
-}}"""
-    return operation, declared, (_MOVE_TILE[0], _MOVE_TILE[1] + tail), LANES
+def _defined(**macros: object) -> str:
+    return "\n".join([f"#define {name} {value}" for name, value in macros.items()])
+
+
+@lru_cache(64)
+def _counting(kind: str, bits: int, descending: bool, digits: int) -> InnerKernel:
+    """The kernel of GPUs that counts so many digits: those of keys, and then those of rows."""
+    macros = _defined(
+        Word="uint64_t" if bits > 32 else "uint",
+        EACH=4,
+        LANES=LANES,
+        KEY_DIGITS=bits // 8,
+        DIGITS=digits,
+        COPIES=max(_COUNTS // digits, 1),
+    )
+    return _kernel(
+        f"uint{bits} x, int32 count, int32 stride",
+        "raw uint32 state",
+        "_key = Word(x)",
+        f"{macros}\n{_ordered(kind, bits, descending)}",
+        main=_COUNT,
+        invocations=lambda shape, _: min(ceil_div(prod(shape), _COUNTED), _COUNTING * LANES),
+    )
+
+
+@lru_cache(64)
+def _tile_pass(
+    kind: str, bits: int, descending: bool, by_row: bool, places: int, lanes: int
+) -> InnerKernel:
+    """The kernel of GPUs whose workgroups each move a tile; arguments are those of ``_run_pass``.
+
+    Keys and places are in one array, one after the other: it moves those with the digit first.
+    """
+    wide, length = f"uint{max(bits, 32) if places else bits}", _tile_length(bits, lanes)
+    starts = ("_n", "0") if by_row else ("0", "_n")
+    macros = {
+        "Word": "uint64_t" if bits > 32 else "uint",
+        "WORDS": max(bits // 32, 1),
+        "EACH": length // lanes,
+        "LANES": lanes,
+        "PATIENCE": PATIENCE,
+        "Moved": GLSL_TYPES[wide],
+        "KEYS": starts[0],
+    }
+    if places:
+        macros |= {"OTHERS": starts[1], "OTHER": f"x[{starts[1]} + _i]" if places == 2 else "_i"}
+    return _kernel(
+        f"{f'raw {wide}' if places == 2 else f'uint{bits}'} x, int32 shift, int32 count",
+        f"raw uint32 state, raw {wide} moved",
+        f"_key = Word({f'x[{starts[0]} + i]' if places == 2 else 'x'})",
+        f"{_defined(**macros)}\n{_ordered(kind, bits, descending, by_row)}",
+        main=_MOVE,
+        local_size=lanes,
+        invocations=lambda shape, _: ceil_div(prod(shape), length) * lanes,
+    )
