@@ -245,7 +245,7 @@ def test_interrupted(folder, adapter, name):
         assert process.stdout.readline().startswith("Running on")
         time.sleep(1.0)
         os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert err == "Interrupted\n"
 

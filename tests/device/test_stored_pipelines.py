@@ -86,7 +86,7 @@ def run(begin):
     """Runs a program that does some things; returns the bytes of caches, and which pipelines they had."""
 
     def finish(*things, errors="", **options):
-        output, printed = begin(*things, **options).communicate(timeout=60)
+        output, printed = begin(*things, **options).communicate(timeout=300)
         assert printed == errors
         return json.loads(output)
 
@@ -127,7 +127,7 @@ def test_processes_that_end_together(begin, run, folder, at_once):
         process.stdin.write("\n")
         process.stdin.flush()
     for process in both:
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=300)
         assert (json.loads(output)[0], errors) == ([0], "")
     stored = size(folder)
     caches, made = run("kernel", "shader")

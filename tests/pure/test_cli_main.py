@@ -22,7 +22,7 @@ SOURCE = "import sys; from vkops.cli import main; sys.exit(main())"
 
 def in_process(*arguments, **more):
     command = [sys.executable, "-c", SOURCE, *arguments]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, **more)
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=300, **more)
     return done.returncode, done.stderr
 
 

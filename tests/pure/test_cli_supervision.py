@@ -36,7 +36,7 @@ def start(main):
 def ended(main):
     """The exit status of the program, and what it printed."""
     process = start(main)
-    printed = process.communicate(timeout=60)
+    printed = process.communicate(timeout=300)
     return process.returncode, *printed
 
 
@@ -77,7 +77,7 @@ def test_the_child_ends_with_its_parent(name):
     process = start("lambda: print(os.getpid(), flush=True) or time.sleep(600)")
     child = int(process.stdout.readline())
     process.send_signal(signal.Signals[name])
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode in (128 + signal.Signals[name], -signal.Signals[name])
     wait_for_end(child)
 
@@ -91,7 +91,7 @@ def test_the_child_cleans_up(name):
     process = start(f"lambda: {script}")
     assert process.stdout.readline() == "\n"
     process.send_signal(signal.Signals[name])
-    assert process.communicate(timeout=60) == ("1\n", "")
+    assert process.communicate(timeout=300) == ("1\n", "")
     assert process.returncode == 128 + signal.Signals[name]
 
 

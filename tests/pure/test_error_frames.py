@@ -23,7 +23,7 @@ def test_wrong():
 
 def shown(*command):
     return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *command], capture_output=True, text=True, timeout=300, check=False
     ).stdout
 
 

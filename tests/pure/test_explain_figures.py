@@ -53,7 +53,7 @@ def run(tmp_path):
         file.write_text(program, "utf-8")
         done = node(
             [str(file)], return_completed_process=True, input=as_script(data), text=True,
-            capture_output=True, timeout=60,
+            capture_output=True, timeout=300,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         return json.loads(done.stdout)

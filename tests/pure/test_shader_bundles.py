@@ -522,7 +522,7 @@ for n in range(2):
 """
     env = {**os.environ, "VKOPS_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0
     assert done.stderr.count("compiling shaders") == done.stderr.count("\n") == (not is_quiet)
     assert logging.getLogger("vkops").level == logging.NOTSET
