@@ -499,13 +499,16 @@ FUNCTION(VkResult, WaitForFences)(VkDevice d, uint32_t n, const VkFence *f, VkBo
 {
     END_IF_IT_FAILS(d, "WaitForFences", 1, " fences=%u", n);
     for (uint32_t k = 0; k < n && chance; ++k) submit_all(f[k]);
-    int64_t wait = hangs ? INT64_MAX : 0;
+    const struct timespec moment = { 0, 1000000 };
+    for (uint64_t slept = 0; hangs && slept < timeout; slept += moment.tv_nsec) nanosleep(&moment, 0);
+    int64_t wait = 0;
     for (uint32_t k = 0; k < n; ++k)
         if (remaining(f[k]) > wait) wait = remaining(f[k]);
+    if (hangs) return VK_TIMEOUT;
     const uint64_t sleep = (uint64_t)wait < timeout ? (uint64_t)wait : timeout;
     const struct timespec time = { sleep / 1000000000, sleep % 1000000000 };
     if (sleep) nanosleep(&time, 0);
-    return hangs || (uint64_t)wait > timeout ? VK_TIMEOUT : NEXT(d, WaitForFences, n, f, all, timeout);
+    return (uint64_t)wait > timeout ? VK_TIMEOUT : NEXT(d, WaitForFences, n, f, all, timeout);
 }
 FUNCTION(VkResult, GetFenceStatus)(VkDevice d, VkFence f)
 {
