@@ -43,6 +43,7 @@ from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import narrow, optimize
 from vkops.plan.index_runs import pad_with_copies
+from vkops.plan.indexing import IndexTensor, gather_nd
 from vkops.plan.movements import copy
 from vkops.shaders import spirv
 
@@ -390,6 +391,7 @@ SMALL_BORDERS = [
     ((70, 53), (1, 2), (3, 4), "edge"),
     ((7, 8, 11), (2, 1, 3), (1, 2, 2), "symmetric"),
     ((40, 19, 3), (1, 1, 0), (1, 1, 0), "reflect"),
+    ((9, 140), (2, 2), (2, 3), "reflect"),
 ]
 
 
@@ -483,6 +485,20 @@ def test_what_is_no_grid_has_another_kernel():
     ]
     plan = optimize(fitting(1, apart))  # whose first byte stays as it is
     assert choose_kernel(plan, is_cpu=False).kernel.name == "copy_run"
+
+
+def test_a_grid_shares_no_word_with_another_dispatch(device):
+    """Of an output that a copy backwards, one of each other byte, and a gather fill."""
+    part = View((37,), (1,))
+    copies = [copy(View((37,), (-1,), 36), part), copy(View((37,), (2,)), part.shift(37))]
+    for nbytes, name in ((74, "copy_grid_1"), (76, "copy_grid_1"), (94, "copy_1")):
+        plan = optimize(CopyPlan(1, (100,), (Output(nbytes, tuple(copies)),)))
+        assert choose_kernel(plan, is_cpu=False).kernel.name == name
+    indices = IndexTensor(1, "i4", View.packed((20, 1)))
+    rows = gather_nd(Read(0, View((100,), (1,))), indices, View((20,), (1,), 74), 0)
+    plan = CopyPlan(1, (100, 80), (Output(96, (*copies, rows)),))
+    for tuning in GPUS.values():
+        check(device, plan, tuning)
 
 
 def _gpu_kernel(regions):

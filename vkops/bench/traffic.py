@@ -129,13 +129,16 @@ def roof(parts: Iterable[PartTraffic]) -> float:
     Each part takes as long as the slower of memory and operations. What a scatter writes over the
     results of other parts is no more of a result.
     """
-    stored = seconds = 0.0
+    seconds, stored, scattered = 0.0, 0, 0
     for part in parts:
         memory = part.traffic.loads.memory + part.traffic.stores.memory
         operations = part.traffic.instructions[SUBGROUPS[0]]
         seconds += max(memory / BANDWIDTH, operations / OPERATIONS)
-        if not part.kernel.startswith("scatter"):
+        if part.kernel.startswith("scatter"):
+            scattered += part.must_store
+        else:
             stored += part.must_store
+    stored = stored or scattered
     return 2 * stored / seconds if seconds else 0.0
 
 

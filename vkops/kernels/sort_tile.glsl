@@ -11,7 +11,8 @@
 // tile; or bit 31 and the place for those of the next tile. So each word alone says what it is, as
 // those of scans do, and it does not matter who wrote it. A workgroup adds up the words before its own
 // up to one with bit 31. If one is missing after some reads, it counts the elements of that tile
-// itself, and begins again: it waits for no other workgroup to go on.
+// itself, and begins again: it waits for no other workgroup to go on. What it then counts again does
+// not replace a place, which is larger.
 
 #define TILE (EACH * LANES)
 #define FOR_EACH [[unroll]] for (uint u = 0, t = lane; u < EACH; ++u, t += LANES)
@@ -46,7 +47,8 @@ void main() {
     barrier();
     const uint own = number, first = own * TILE;
     if (first >= _n) return;
-    for (uint tile = own;;) {
+    bool again = false;
+    for (uint tile = own;; again = true) {
         [[unroll]] for (uint r = 0; r < 16; ++r) words[LANES * r + lane] = 0;
         if (lane == 0) missing = 0;
         barrier();
@@ -70,7 +72,8 @@ void main() {
             uint sum = 0;
             [[unroll]] for (uint r = 0; r < LANES / 16; ++r) sum += words[256 * r + d] >> 16;
             starts[d] = totals[k] = sum;
-            store(tile + 2, d, sum + 1);
+            if (again) atomicMax(state[256 * (tile + 2) + d], sum + 1);
+            else store(tile + 2, d, sum + 1);
         }
         barrier();
         if (tile != own) {

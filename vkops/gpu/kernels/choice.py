@@ -335,16 +335,16 @@ def choose_kernel(
                 by_streams = KernelChoice(kernel, streams=streams)
     if by_streams is not None and (is_cpu or by_streams.kernel in (ROWS, ROWS_4)):
         return by_streams
-    gpu_runs = 0 if size >= 4 else _share_of_long_runs(boxes, size, MIN_GPU_RUN)
+    # Where a plan was cut, long runs can have short ends. Runs of the destination must be runs of
+    # the source, or one element of it.
+    are_runs = all(box.dims[0].dst != 1 or box.dims[0].src in (0, 1) for box in boxes)
+    gpu_runs = _share_of_long_runs(boxes, size, MIN_GPU_RUN) if size < 4 and are_runs else 0
     if not is_cpu and gpu_runs < LONG_RUN_THRESHOLD:
-        grids = _each(partial(_grid, size=size), outputs)
+        grids = _each(partial(_grid, plan=plan), outputs)
         if grids is not None:
             return KernelChoice(GRIDS[size], grids=grids)
         if by_streams is not None and size < 4:
             return by_streams
-    # Where a plan was cut, long runs can have short ends. Runs of the destination must be runs of
-    # the source, or one element of it.
-    are_runs = all(box.dims[0].dst != 1 or box.dims[0].src in (0, 1) for box in boxes)
     if long_runs >= LONG_RUN_THRESHOLD and are_runs:
         return KernelChoice(RUNS, [box.scaled(size) for box in boxes])
     if size in ELEMENTS:
@@ -558,14 +558,19 @@ _Place = tuple[int, int]
 """A part of a dimension: its first coordinate, and how many it has."""
 
 
-def _grid(boxes: Sequence[Box], size: int) -> Grid | None:
-    """Return the boxes of an output as a grid, if they are the cells of one, without a gap."""
-    targets = [box.region.target for box in boxes]
+def _grid(boxes: Sequence[Box], plan: CopyPlan) -> Grid | None:
+    """Return the boxes of an output as a grid, if they are the cells of one, without a gap.
+
+    Its last word is not shared with another dispatch, which would have to write it atomically.
+    """
+    size, targets = plan.element_size, [box.region.target for box in boxes]
     count = sum([prod(target.sizes) for target in targets])
     input = boxes[0].region.input if boxes else None
     if len(boxes) < 2 or input is None or any(box.region.input != input for box in boxes):
         return None
     if max([target.extent for target in targets]) != count:
+        return None
+    if round_up(count * size, 4) < round_up(plan.outputs[boxes[0].output].nbytes, 4) and size < 4:
         return None
     boxes = [box._replace(dims=[dim for dim in box.dims if dim.size > 1]) for box in boxes]
     steps = sorted({1, count, *[dim.dst for box in boxes for dim in box.dims]})
