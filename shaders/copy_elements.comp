@@ -9,11 +9,11 @@
 
 #if UNIT == 8
 #define Element uvec2
-#define Numbers uvec2  // one for each element of a vector
+#define PerElement uvec2  // one for each element of a vector
 const uvec2 WITHIN_VECTOR = uvec2(0u, 1u);
 #else
 #define Element uint
-#define Numbers uvec4
+#define PerElement uvec4
 const uvec4 WITHIN_VECTOR = uvec4(0u, 1u, 2u, 3u);
 #endif
 
@@ -36,12 +36,12 @@ void copy_row(Item item) {
     // The group of each element, and its place in it. Elements before the run, whose numbers are
     // negative, count as those of groups before it.
     uint size = group.GROUP_SIZE;
-    Numbers groups, places;
+    PerElement groups, places;
     for (uint k = 0u; k < PER_VECTOR; ++k) {
         groups[k] = divide(base + k + size * PER_VECTOR, size, group.GROUP_FACTOR);
         places[k] = base + k + size * PER_VECTOR - groups[k] * size;
     }
-    Numbers from = item.src + (groups - PER_VECTOR) * run.RUN_SRC + places * group.GROUP_SRC;
+    PerElement from = item.src + (groups - PER_VECTOR) * run.RUN_SRC + places * group.GROUP_SRC;
     uint onward = divide(step_position * PER_VECTOR, size, group.GROUP_FACTOR);
     uint rest = step_position * PER_VECTOR - onward * size;
     uint step_src = onward * run.RUN_SRC + rest * group.GROUP_SRC;
@@ -50,8 +50,8 @@ void copy_row(Item item) {
     Edges edges = no_edges();
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         // Elements outside of the run may not be there: the first is read in their place.
-        Numbers numbers = base + WITHIN_VECTOR;
-        Numbers at;
+        PerElement numbers = base + WITHIN_VECTOR;
+        PerElement at;
         for (uint k = 0u; k < PER_VECTOR; ++k)
             at[k] = numbers[k] < run.RUN_LENGTH ? from[k] : item.src;
 #if UNIT == 8

@@ -16,16 +16,17 @@ layout(std430, binding = 3) buffer TargetWords { uint target_words[]; };  // the
 #include "stream_end.glsl"
 
 #if SEGMENTS == 1
-#define Numbers uint
-#define OF(numbers, segment) numbers
+#define PerSegment uint
+#define OF(values, segment) values
 #else
-#define Numbers uvec4
-#define OF(numbers, segment) numbers[segment]
+#define PerSegment uvec4
+#define OF(values, segment) values[segment]
 #endif
 
 // Of each segment: its first byte in a row, the one behind it, the source's address of the row's first
 // byte as if the segment reached it, and what a row adds to that.
-Numbers starts = Numbers(~0u), ends = Numbers(~0u), origins = Numbers(0u), strides = Numbers(0u);
+PerSegment starts = PerSegment(~0u), ends = PerSegment(~0u);
+PerSegment origins = PerSegment(0u), strides = PerSegment(0u);
 uint count;        // of segments
 uint first, last;  // vectors of the source that exist, with all those between them
 

@@ -30,7 +30,7 @@ layout(std430, binding = 5) readonly buffer Source2 { uvec4 source2[]; };
 layout(std430, binding = 6) readonly buffer Source3 { uvec4 source3[]; };
 #endif
 
-struct Place {
+struct Cursor {
     uint src;   // address of the next byte
     uint left;  // bytes left in the segment
     uint from;  // number of the source
@@ -50,19 +50,19 @@ void load_segments(uint record, uint count) {
     }
 }
 
-Place segment_start(uint first, uint segment, uint row) {
-    return Place(sources[segment] + row * strides[segment], lengths[segment], 0u);
+Cursor segment_start(uint first, uint segment, uint row) {
+    return Cursor(sources[segment] + row * strides[segment], lengths[segment], 0u);
 }
 
-uvec4 load(Place place) { return source[place.src >> 4]; }
+uvec4 load(Cursor cursor) { return source[cursor.src >> 4]; }
 #else
 void load_segments(uint record, uint count) {}
 
-Place segment_start(uint first, uint segment, uint row) {
+Cursor segment_start(uint first, uint segment, uint row) {
     uint record = first + segment * RECORD_VECTORS;
     uvec4 it = table[record + SEGMENT];
-    return Place(table[record + HEAD].HEAD_SRC + row * it.SEGMENT_ROW_SRC, it.SEGMENT_NBYTES,
-                 it.SEGMENT_SOURCE);
+    return Cursor(table[record + HEAD].HEAD_SRC + row * it.SEGMENT_ROW_SRC, it.SEGMENT_NBYTES,
+                  it.SEGMENT_SOURCE);
 }
 
 #ifdef SHARED
@@ -75,15 +75,15 @@ shared uint firsts[TENSORS], lasts[TENSORS];  // of the vectors, by tensor
 uvec4 offsets;  // from a tensor's vectors in memory to those that are shared
 bool is_shared;
 
-uvec4 load(Place place) {
-    uint vector = place.src >> 4;
-    if (is_shared) return vectors[vector - offsets[place.from]];
+uvec4 load(Cursor cursor) {
+    uint vector = cursor.src >> 4;
+    if (is_shared) return vectors[vector - offsets[cursor.from]];
     return source[vector];
 }
 
-void reserve(Place place, uint count) {
-    atomicMin(firsts[place.from], place.src >> 4);
-    atomicMax(lasts[place.from], (place.src + count - 1u) >> 4);
+void reserve(Cursor cursor, uint count) {
+    atomicMin(firsts[cursor.from], cursor.src >> 4);
+    atomicMax(lasts[cursor.from], (cursor.src + count - 1u) >> 4);
 }
 
 void load_shared() {
@@ -101,11 +101,11 @@ void load_shared() {
     }
 }
 #else
-uvec4 load(Place place) {
-    uint vector = place.src >> 4;
-    if (place.from == 0u) return source[vector];
-    if (place.from == 1u) return source1[vector];
-    if (place.from == 2u) return source2[vector];
+uvec4 load(Cursor cursor) {
+    uint vector = cursor.src >> 4;
+    if (cursor.from == 0u) return source[vector];
+    if (cursor.from == 1u) return source1[vector];
+    if (cursor.from == 2u) return source2[vector];
     return source3[vector];
 }
 #endif
@@ -129,11 +129,11 @@ uvec4 joined(uvec4 first, uvec4 others, uint count) {
 
 Item item;
 uvec4 stream;
-Place place;
+Cursor cursor;
 uint row, segment;
 
-// Finds the place of a byte of the stream.
-void find_place(uint position) {
+// Moves the cursor to a byte of the stream.
+void seek(uint position) {
     uvec4 row_bytes = table[item.record + ROW];
     row = divide(position, row_bytes.ROW_NBYTES, row_bytes.ROW_FACTOR);
     uint column = position - row * row_bytes.ROW_NBYTES;
@@ -147,24 +147,24 @@ void find_place(uint position) {
             beyond = middle;
     }
     load_segments(item.record, stream.STREAM_SEGMENTS);
-    place = segment_start(item.record, segment, row);
+    cursor = segment_start(item.record, segment, row);
     uint skipped =
         column - table[item.record + segment * RECORD_VECTORS + SEGMENT].SEGMENT_START;
-    place.src += skipped;
-    place.left -= skipped;
+    cursor.src += skipped;
+    cursor.left -= skipped;
 }
 
 // Goes on to the byte that is `count` bytes behind, at most where the next segment begins.
-void next_place(uint count) {
-    place.src += count;
-    place.left -= count;
-    if (place.left == 0u) {
+void advance(uint count) {
+    cursor.src += count;
+    cursor.left -= count;
+    if (cursor.left == 0u) {
         ++segment;
         if (segment == stream.STREAM_SEGMENTS) {
             segment = 0u;
             ++row;
         }
-        place = segment_start(item.record, segment, row);
+        cursor = segment_start(item.record, segment, row);
     }
 }
 
@@ -189,33 +189,33 @@ void main() {
     }
 #ifdef SHARED
     is_active = position < end;
-    if (is_active) find_place(position);
-    Place first_place = place;
+    if (is_active) seek(position);
+    Cursor first_cursor = cursor;
     uint first_row = row, first_segment = segment;
     for (uint at = position; at < end;) {
-        uint count = min(end - at, place.left);
-        reserve(place, count);
-        next_place(count);
+        uint count = min(end - at, cursor.left);
+        reserve(cursor, count);
+        advance(count);
         at += count;
     }
     barrier();
     load_shared();
     barrier();
     if (!is_active) return;
-    place = first_place;
+    cursor = first_cursor;
     row = first_row;
     segment = first_segment;
 #else
-    find_place(position);
+    seek(position);
 #endif
 
     uvec4 gathered = uvec4(0u);
     uvec4 piece = uvec4(0u);
     uint filled = 0u;  // bytes of it
     while (position < end) {
-        uint within = place.src & 15u;
-        uint count = min(16u - within, place.left);
-        piece = rotated(load(place), (filled - within) & 15u);
+        uint within = cursor.src & 15u;
+        uint count = min(16u - within, cursor.left);
+        piece = rotated(load(cursor), (filled - within) & 15u);
         gathered = joined(gathered, piece, filled);
         // What comes after the end is stored by the next item.
         filled += count;
@@ -226,7 +226,7 @@ void main() {
             filled -= 16u;
             ++vector;
         }
-        next_place(count);
+        advance(count);
     }
     // All invocations store their last vector, on GPUs the only one, at once.
     if (filled >= 16u) {

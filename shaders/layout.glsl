@@ -147,9 +147,9 @@ const uint DIGIT = 6u;
 #define DIGIT_DST z
 #define DIGIT_SRC w
 
-const uint PLACE = 6u;
-#define PLACE_INDICES x
-#define PLACE_POSITION y
+const uint DIGIT_ADVANCE = 6u;
+#define DIGIT_ADVANCE_INDICES x
+#define DIGIT_ADVANCE_POSITION y
 
 const uint TERM = 6u;
 #define TERM_OFFSET x

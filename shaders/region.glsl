@@ -96,9 +96,9 @@ bool find_item(out Item item) {
         if (d == 0u) item.first = value;
         if (d == 2u) item.row = value * number_of_rows;
 #ifdef INDEXED
-        uvec4 place = table[item.record + RECORD_VECTORS + PLACE + d];
-        item.index += value * place.PLACE_INDICES;
-        item.place += value * place.PLACE_POSITION;
+        uvec4 advance = table[item.record + RECORD_VECTORS + DIGIT_ADVANCE + d];
+        item.index += value * advance.DIGIT_ADVANCE_INDICES;
+        item.place += value * advance.DIGIT_ADVANCE_POSITION;
 #endif
         rest = quotient;
     }

@@ -82,7 +82,7 @@ MODEL = onnx.parser.parse_model(
 )
 INTERNAL = {
     "from_array", "fill_with", "make", "over", "placed", "clone", "is_on", "part", "settle",
-    "allocate", "submit", "wait", "finish_streams", "fits", "flush",
+    "allocate", "submit", "wait", "make_ready", "fits", "flush",
     "close", "lower", "specialize", "with_sizes", "call", "complete", "release",
     "measure_dispatches", "memory_view", "peek", "finish_writes", "resize",
 }  # fmt: skip

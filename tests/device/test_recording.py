@@ -238,17 +238,17 @@ def test_a_program_keeps_memory_until_it_is_closed(adapter):
 @pytest.mark.parametrize("measures", [False, True])
 def test_a_program_that_is_closed_while_it_runs(device, monkeypatch, measures):
     """As by another thread: it closes the program whenever ``run`` is about to submit it."""
-    x, finish = device.tensor(np.zeros(100, np.int32)), device.finish_streams
+    x, make_ready = device.tensor(np.zeros(100, np.int32)), device.make_ready
     shader = device.compile_shader(ADD)
     with device.record() as program:
         shader(x, x, n=1, threads=100)
 
     def close_first():
         program.close()
-        return finish()
+        return make_ready()
 
     take = device.measure_dispatches() if measures else None
-    monkeypatch.setattr(device, "finish_streams", close_first)
+    monkeypatch.setattr(device, "make_ready", close_first)
     program.run(times=2)
     monkeypatch.undo()
     if take is not None:

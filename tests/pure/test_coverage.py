@@ -19,7 +19,7 @@ from spirv import assembled
 from vkops.debug import coverage_plugin, lcov
 from vkops.debug.shader_check import Case
 from vkops.debug.shader_coverage import ShaderCoverage, coverage_file
-from vkops.interpreter.coverage import Coverage, FileCoverage, Way
+from vkops.interpreter.coverage import BranchTarget, Coverage, FileCoverage
 from vkops.shaders import compiler, load
 
 INCLUDED = """int included(int x) {
@@ -426,7 +426,10 @@ def test_tracefiles_of_other_tools_are_read(tmp_path):
     (file,) = lcov.read(path).values()
     assert file.lines == {3: 6, 4: 0}
     assert file.functions == {(3, "f"): 6, (4, "g,h"): 0}
-    assert file.branches == {(3, 0): [Way(0, 0)] * 2, (3, 1): [Way(0, 2), Way(0, 0)]}
+    assert file.branches == {
+        (3, 0): [BranchTarget(0, 0)] * 2,
+        (3, 1): [BranchTarget(0, 2), BranchTarget(0, 0)],
+    }
 
 
 def test_functions_of_the_same_name_are_told_apart(tmp_path):
@@ -439,7 +442,9 @@ def test_functions_of_the_same_name_are_told_apart(tmp_path):
 
 
 def add_often(path, count):
-    file = FileCoverage(Counter({4: 1}), {(4, 0): [Way(5, 1), Way(0, 0)]}, Counter({(3, "f"): 1}))
+    file = FileCoverage(
+        Counter({4: 1}), {(4, 0): [BranchTarget(5, 1), BranchTarget(0, 0)]}, Counter({(3, "f"): 1})
+    )
     for _ in range(count):
         coverage_file(path).add(ShaderCoverage({"/x.comp": file}))
 
@@ -538,7 +543,8 @@ def test_data_keep_their_kind(cover):
 def test_lines_that_its_numbers_cannot_have_are_left_out():
     far = coverage_plugin.POSSIBLE
     file = FileCoverage(
-        Counter({far: 1, far - 1: 1}), {(2, 0): [Way(far, 1), Way(2, 1), Way(3, 0)]}
+        Counter({far: 1, far - 1: 1}),
+        {(2, 0): [BranchTarget(far, 1), BranchTarget(2, 1), BranchTarget(3, 0)]},
     )
     assert {line % far for line, _ in coverage_plugin._arcs(file)} == {far - 1, 2}
 

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from vkops import VkopsError, dml
-from vkops.arguments.values import Place, member
+from vkops.arguments.values import ArgumentName, member
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_members_survive_copies(value):
 @pytest.mark.parametrize(("flags", "valid"), [(0, True), (7, True), (8, False), (-1, False)])
 def test_unknown_execution_flags_are_refused(flags, valid):
     """DEV-10."""
-    place = Place("", "flags", "DEV-10")
+    argument = ArgumentName("", "flags", "DEV-10")
     if valid:
-        assert member(dml.ExecutionFlags, flags, place) == flags
+        assert member(dml.ExecutionFlags, flags, argument) == flags
         return
     with pytest.raises(VkopsError) as caught:
-        member(dml.ExecutionFlags, flags, place)
+        member(dml.ExecutionFlags, flags, argument)
     assert str(caught.value) == (
         f"flags: got {flags}, must be one of NONE, ALLOW_HALF_PRECISION_COMPUTATION, "
         "DISABLE_META_COMMANDS, DESCRIPTORS_VOLATILE (ExecutionFlags or its value) [DEV-10]"

@@ -58,7 +58,7 @@ def test_the_reference_lists_every_public_name(built):
     assert sorted(public - anchors) == []
 
 
-INTERNAL = "check_usable", "finish_streams", "fits", "submit", "wait"
+INTERNAL = "check_usable", "make_ready", "fits", "submit", "wait"
 """Methods that what runs on a device uses."""
 
 

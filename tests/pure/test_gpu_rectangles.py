@@ -18,21 +18,21 @@ def execute_copies(region, size, source, target):
     copied = rectangles(region, size, (source.size, target.size), LIMITS)
     if copied is None:
         return None
-    result, grid = target.copy(), copied.grid
-    under, buffer = (result, source) if grid.over_target else (source, result)
+    result, image = target.copy(), copied.image
+    under, buffer = (result, source) if image.over_target else (source, result)
     copies, runs = copied.copies, copied.runs
-    assert grid.pitch % LIMITS.alignment == 0
-    assert grid.pitch // copied.unit <= LIMITS.side
+    assert image.pitch % LIMITS.alignment == 0
+    assert image.pitch // copied.unit <= LIMITS.side
     assert not (copies[:, [0, 2, 4, 5]] % copied.unit).any()
-    for x, y, width, height, offset, pitch in copies[in_order(copies, grid)].tolist():
-        assert x + width <= grid.pitch
+    for x, y, width, height, offset, pitch in copies[in_order(copies, image)].tolist():
+        assert x + width <= image.pitch
         assert width <= pitch
         assert y // MAX_ROWS == (y + height - 1) // MAX_ROWS
-        assert grid.base + (y + height) * grid.pitch <= under.size
+        assert image.base + (y + height) * image.pitch <= under.size
         for row in range(height):
-            start = grid.base + (y + row) * grid.pitch + x
+            start = image.base + (y + row) * image.pitch + x
             at = offset + row * pitch
-            if grid.over_target:
+            if image.over_target:
                 under[start : start + width] = buffer[at : at + width]
             else:
                 buffer[at : at + width] = under[start : start + width]

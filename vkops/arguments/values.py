@@ -27,16 +27,16 @@ _BOOLEANS = ("bool", "bool_")
 """The types of Python and NumPy, by name; before NumPy 2.3, those of NumPy have an index."""
 
 
-class Place(NamedTuple):
+class ArgumentName(NamedTuple):
     """An argument, as error messages name it: operator, field path and the rule for its kind."""
 
     operator: str
     field: str
     rule: str
 
-    def item(self, index: int) -> Place:
-        """Return the place of one entry of this array."""
-        return Place(self.operator, f"{self.field}[{index}]", self.rule)
+    def item(self, index: int) -> ArgumentName:
+        """Return the name of one entry of this array."""
+        return ArgumentName(self.operator, f"{self.field}[{index}]", self.rule)
 
     def wrong_kind(self, value: object, expected: str) -> InvalidDescTypeError:
         """Return the error for a value that is not of the expected kind."""
@@ -49,7 +49,7 @@ def refuse(operator: str, field: str, message: str, rule: str) -> NoReturn:
     raise InvalidDescError(operator, field, message, rule)
 
 
-def integer(value: object, place: Place) -> int:
+def integer(value: object, argument: ArgumentName) -> int:
     """Return an integer (NumPy's included) as int; booleans are not integers here."""
     if type(value) is int:
         return value
@@ -58,13 +58,13 @@ def integer(value: object, place: Place) -> int:
             return operator.index(value)  # type: ignore[arg-type]
         except TypeError:
             pass
-    raise place.wrong_kind(value, "an integer")
+    raise argument.wrong_kind(value, "an integer")
 
 
-def number(value: object, place: Place) -> float:
+def number(value: object, argument: ArgumentName) -> float:
     """Return a number (NumPy's included) as int or float; booleans are not numbers here."""
     try:
-        return integer(value, place)
+        return integer(value, argument)
     except InvalidDescTypeError:
         pass
     if not isinstance(value, (bool, str, bytes, bytearray)):
@@ -72,30 +72,30 @@ def number(value: object, place: Place) -> float:
             return float(value)  # type: ignore[arg-type]
         except CONVERSION_ERRORS:
             pass
-    raise place.wrong_kind(value, "a number")
+    raise argument.wrong_kind(value, "a number")
 
 
-def float32(value: object, place: Place) -> float:
+def float32(value: object, argument: ArgumentName) -> float:
     """Return a number rounded to 32 bits, which DirectML's type FLOAT has."""
-    exact = number(value, place)
+    exact = number(value, argument)
     try:
         rounded: float = struct.unpack("<f", struct.pack("<f", exact))[0]
     except (struct.error, OverflowError):
         message = f"got {show(exact)}, must be a number in the range of FLOAT32"
-        raise InvalidDescOverflowError(*place[:2], message, place.rule) from None
+        raise InvalidDescOverflowError(*argument[:2], message, argument.rule) from None
     return rounded
 
 
-def instance(kind: type[T], expected: str, value: object, place: Place) -> T:
+def instance(kind: type[T], expected: str, value: object, argument: ArgumentName) -> T:
     """Return a value that must be an instance of a class."""
     if isinstance(value, kind):
         return value
-    raise place.wrong_kind(value, expected)
+    raise argument.wrong_kind(value, expected)
 
 
-def boolean(value: object, place: Place) -> bool:
+def boolean(value: object, argument: ArgumentName) -> bool:
     """Return True or False, the only values of DirectML's type BOOL here."""
-    return instance(bool, "True or False", value, place)
+    return instance(bool, "True or False", value, argument)
 
 
 def model_option(name: str, value: object) -> bool:
@@ -106,39 +106,39 @@ def model_option(name: str, value: object) -> bool:
 
 
 def array(
-    value: object, place: Place, entry: Callable[[object, Place], T], entries: str
+    value: object, argument: ArgumentName, entry: Callable[[object, ArgumentName], T], entries: str
 ) -> tuple[T, ...]:
     """Return a list, tuple or one-dimensional NumPy array as a tuple, each entry converted."""
     expected = f"a sequence of {entries}"
     if isinstance(value, (str, bytes, bytearray, Mapping, Set, type)):
-        raise place.wrong_kind(value, expected)
+        raise argument.wrong_kind(value, expected)
     try:
         is_long = len(value) > _MAX_ENTRIES  # type: ignore[arg-type]
         items = [] if is_long else list(value)  # type: ignore[call-overload]
     except TypeError:
-        raise place.wrong_kind(value, expected) from None
+        raise argument.wrong_kind(value, expected) from None
     if is_long:
-        raise place.wrong_kind(value, f"{expected}, {_MAX_ENTRIES} at most")
-    return tuple([entry(item, place.item(i)) for i, item in enumerate(items)])
+        raise argument.wrong_kind(value, f"{expected}, {_MAX_ENTRIES} at most")
+    return tuple([entry(item, argument.item(i)) for i, item in enumerate(items)])
 
 
-def integers(value: object, place: Place) -> tuple[int, ...]:
+def integers(value: object, argument: ArgumentName) -> tuple[int, ...]:
     """Return a sequence of integers as a tuple."""
     if type(value) is tuple and all(type(item) is int for item in value):
         return value
-    return array(value, place, integer, "integers")
+    return array(value, argument, integer, "integers")
 
 
-def floats32(value: object, place: Place) -> tuple[float, ...]:
+def floats32(value: object, argument: ArgumentName) -> tuple[float, ...]:
     """Return a sequence of numbers, each rounded to 32 bits, as a tuple."""
-    return array(value, place, float32, "numbers")
+    return array(value, argument, float32, "numbers")
 
 
-def member(cls: type[E], value: object, place: Place) -> E:
+def member(cls: type[E], value: object, argument: ArgumentName) -> E:
     """Return a member of an enumeration (or a union of flags) for a member or its value."""
     if type(value) is cls or not isinstance(value, Enum):
         with suppress(InvalidDescTypeError):
-            number = integer(value, place)
+            number = integer(value, argument)
             is_member = number in cls._value2member_map_
             if issubclass(cls, IntFlag):
                 is_member = number & ~reduce(operator.or_, [int(each) for each in cls], 0) == 0
@@ -146,4 +146,4 @@ def member(cls: type[E], value: object, place: Place) -> E:
                 return cls(number)
     names = list(cls.__members__)
     joined = " or ".join(names) if len(names) <= 2 else "one of " + ", ".join(names)
-    raise place.wrong_kind(value, f"{joined} ({cls.__name__} or its value)")
+    raise argument.wrong_kind(value, f"{joined} ({cls.__name__} or its value)")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer
+from vkops.arguments.values import ArgumentName, integer
 from vkops.console import complain
 from vkops.debug.results import TOLERANCE_OF_DEVICES, first_difference, tolerance_of
 from vkops.debug.sarif import Result, repository, result, write_results
@@ -509,7 +509,7 @@ def checking(
             or a pinned array is used too early.
         InvalidDescError: ``max_instructions`` is not an integer from 1 (SH-07).
     """
-    count = integer(max_instructions, Place("", "max_instructions", "SH-07"))
+    count = integer(max_instructions, ArgumentName("", "max_instructions", "SH-07"))
     if count < 1:
         message = f"got {show(max_instructions)}, must be an integer from 1"
         raise InvalidDescError("", "max_instructions", message, "SH-07")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from vkops.errors import ModelError, show
-from vkops.interpreter.coverage import FileCoverage, Way
+from vkops.interpreter.coverage import BranchTarget, FileCoverage
 from vkops.system.files import read_regular
 
 MAX_BYTES = 256 << 20
@@ -48,7 +48,7 @@ def records(files: Mapping[str, FileCoverage]) -> Iterator[str]:
             has_run = any(way.taken for way in ways)
             for number, way in enumerate(ways):
                 yield f"BRDA:{line},{block},{number},{way.taken if has_run else '-'}"
-        yield from _totals("BR", (way.taken for way in file.ways))
+        yield from _totals("BR", (way.taken for way in file.targets))
         for line, count in sorted(file.lines.items()):
             yield f"DA:{line},{count}"
         yield from _totals("L", file.lines.values())
@@ -96,14 +96,16 @@ def read(path: Path) -> dict[str, FileCoverage]:
 def _file(lines: Iterable[tuple[str, tuple[str, ...]]]) -> FileCoverage:
     """Return the coverage of a file from the lines of its record, each with a tag and fields."""
     file = FileCoverage()
-    branches: dict[tuple[int, str], list[Way]] = {}
+    branches: dict[tuple[int, str], list[BranchTarget]] = {}
     begins: dict[str, int] = {}  # first lines of functions by name or number
     calls: dict[str, tuple[str, int]] = {}
     for tag, fields in lines:
         if tag == "DA":
             file.lines[int(fields[0])] += int(fields[1])
         elif tag == "BRDA":
-            branches.setdefault((int(fields[0]), fields[1]), []).append(Way(0, int(fields[2])))
+            branches.setdefault((int(fields[0]), fields[1]), []).append(
+                BranchTarget(0, int(fields[2]))
+            )
         elif tag in ("FN", "FNL"):
             first, name = fields if tag == "FN" else fields[::-1]
             begins[name] = int(first)

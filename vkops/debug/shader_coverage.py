@@ -16,7 +16,7 @@ from pathlib import Path
 
 from vkops.debug import lcov
 from vkops.errors import MissingPackageError, ModelError, import_late
-from vkops.interpreter.coverage import Coverage, FileCoverage, Way
+from vkops.interpreter.coverage import BranchTarget, Coverage, FileCoverage
 from vkops.system.output_files import exclusively, write_output
 
 _DATA = re.compile(r"\.coverage(\..*)?")
@@ -64,7 +64,7 @@ class ShaderCoverage:
         """Return a line that summarizes the coverage written to a file."""
         files = self.files.values()
         lines = _share(count for file in files for count in file.lines.values())
-        ways = _share(way.taken for file in files for way in file.ways)
+        ways = _share(way.taken for file in files for way in file.targets)
         return f"coverage of shaders: {lines} lines and {ways} branches in '{path}'"
 
     def to_json(self, known: set[str]) -> str:
@@ -93,7 +93,10 @@ class ShaderCoverage:
         for path, (lines, branches, functions) in files.items():
             result.files[path] = FileCoverage(
                 Counter(dict(lines)),
-                {(line, number): [Way(*way) for way in ways] for line, number, ways in branches},
+                {
+                    (line, number): [BranchTarget(*way) for way in ways]
+                    for line, number, ways in branches
+                },
                 Counter({(line, name): count for line, name, count in functions}),
             )
         return result

@@ -14,7 +14,14 @@ import numpy as np
 from vkops.console import info
 from vkops.debug.expressions import FORMATS, CommandError, Context, refuse
 from vkops.debug.shader_check import Case
-from vkops.interpreter.recorder import MAX_STOPS, Part, Recorder, Scope, Stop, function_name
+from vkops.interpreter.recorder import (
+    MAX_STOPS,
+    Recorder,
+    Scope,
+    Stop,
+    VariableBytes,
+    function_name,
+)
 from vkops.interpreter.values import SourceLine
 
 _ALIASES = {
@@ -33,7 +40,7 @@ class Point:
     text: str
     find: Callable[[], Mapping[int, str]]
     is_watch: bool = False
-    part: Part | None = None
+    part: VariableBytes | None = None
     hits: Mapping[int, str] = field(default_factory=dict)
 
 

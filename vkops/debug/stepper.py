@@ -13,7 +13,7 @@ from vkops.debug.shader_check import NO_LINES, Case
 from vkops.debug.step_commands import Point, StepCommands, format_of
 from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.interpreter.findings import Invocation
-from vkops.interpreter.recorder import Part
+from vkops.interpreter.recorder import VariableBytes
 from vkops.interpreter.values import Pointer, SourceLine
 
 
@@ -61,14 +61,14 @@ class _Stepper(StepCommands):
         part = None
         for id_, other in self.recorder.globals.items():
             if other.variable is history:
-                part = Part(id_, offset, type_.nbytes or history.nbytes - offset)
+                part = VariableBytes(id_, offset, type_.nbytes or history.nbytes - offset)
         find = partial(self._changes, pointer, part)
         self.add(Point(history.name(type_, offset), find, True, part), "Watchpoint")
         if part is not None:
             writes = [write for write in self._writes(part) if write[0] <= self.at]
             info(self._written(*writes[-1]) if writes else "Not written so far.")
 
-    def _changes(self, pointer: Pointer, part: Part | None) -> dict[int, str]:
+    def _changes(self, pointer: Pointer, part: VariableBytes | None) -> dict[int, str]:
         """Return the stops after changes of a part of a variable, with the values."""
         writes: dict[int, str] = {}
         if part is not None:
@@ -85,7 +85,7 @@ class _Stepper(StepCommands):
             before = text
         return hits
 
-    def _writes(self, part: Part) -> list[tuple[int, int, SourceLine]]:
+    def _writes(self, part: VariableBytes) -> list[tuple[int, int, SourceLine]]:
         return self.recorder.writes[self.recorder.parts.index(part)]
 
     def _written(self, _: int, who: int, place: SourceLine) -> str:

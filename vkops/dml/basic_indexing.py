@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vkops.arguments.basic_index import ErrorFormats, basic_index
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import ArgumentName, integer, refuse
 from vkops.errors import InvalidDescTypeError, from_builtin, show
 from vkops.plan.view import Ints
 
-_PLACE = Place("GRAPH", "index", "G-13")
+_INDEX = ArgumentName("GRAPH", "index", "G-13")
 _PARTS = "integers, slices, `...` and None; for tensors of indices there is vkops.dml.gather"
 _TEXTS = ErrorFormats(
     ellipses="has more than one `...`",
@@ -50,7 +50,7 @@ def window_of(sizes: Ints, index: Any) -> Window:
     try:
         selected = basic_index(sizes, parts, _TEXTS)
     except (IndexError, ValueError) as error:
-        raise from_builtin(error, *_PLACE) from None
+        raise from_builtin(error, *_INDEX) from None
     windows: list[tuple[int, int, int]] = []
     dimensions: list[int | None] = []
     for part in selected:
@@ -66,11 +66,11 @@ def window_of(sizes: Ints, index: Any) -> Window:
             dimension = len(windows)
             size = show(sizes[dimension])
             message = f"selects no element of dimension {dimension}, which has size {size}"
-            refuse(*_PLACE[:2], message, _PLACE.rule)
+            refuse(*_INDEX[:2], message, _INDEX.rule)
     if not windows:
-        refuse(*_PLACE[:2], "needs a tensor of 1 dimension or more", _PLACE.rule)
+        refuse(*_INDEX[:2], "needs a tensor of 1 dimension or more", _INDEX.rule)
     if not dimensions:
-        refuse(*_PLACE[:2], "leaves no dimensions, must leave 1 or more", _PLACE.rule)
+        refuse(*_INDEX[:2], "leaves no dimensions, must leave 1 or more", _INDEX.rule)
     offsets, lengths, strides = zip(*windows, strict=True)
     return Window(offsets, lengths, strides, dimensions)
 
@@ -81,8 +81,8 @@ def _integers(part: Any) -> Any:
         return part
     if isinstance(part, slice):
         bounds = (part.start, part.stop, part.step)
-        return slice(*[None if bound is None else integer(bound, _PLACE) for bound in bounds])
+        return slice(*[None if bound is None else integer(bound, _INDEX) for bound in bounds])
     try:
-        return integer(part, _PLACE)
+        return integer(part, _INDEX)
     except InvalidDescTypeError:
-        raise _PLACE.wrong_kind(part, _PARTS) from None
+        raise _INDEX.wrong_kind(part, _PARTS) from None

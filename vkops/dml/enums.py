@@ -7,7 +7,7 @@ import re
 import struct
 from enum import Enum, IntEnum, IntFlag
 
-from vkops.arguments.values import Place, integer
+from vkops.arguments.values import ArgumentName, integer
 from vkops.errors import InvalidDescError, InvalidDescTypeError, show
 
 
@@ -179,13 +179,13 @@ class FeatureLevel(IntEnum):
         """
         if isinstance(value, cls):
             return value
-        place = Place(operator, field, "DEV-04")
+        argument = ArgumentName(operator, field, "DEV-04")
         if isinstance(value, Enum):
-            raise place.wrong_kind(value, "a feature level, its name or its value")
+            raise argument.wrong_kind(value, "a feature level, its name or its value")
         try:
-            return cls(value if isinstance(value, str) else integer(value, place))  # type: ignore
+            return cls(value if isinstance(value, str) else integer(value, argument))  # type: ignore
         except InvalidDescTypeError:
-            raise place.wrong_kind(value, "a feature level, its name or its value") from None
+            raise argument.wrong_kind(value, "a feature level, its name or its value") from None
         except ValueError:
             levels = ", ".join(str(level) for level in cls)
             message = f"got {show(value)}, must be one of {levels}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from inspect import cleandoc, signature
 from typing import Any, TypeVar
 
-from vkops.arguments.values import Place, array, integer, integers
+from vkops.arguments.values import ArgumentName, array, integer, integers
 from vkops.dml.enums import (
     AxisDirection,
     DepthSpaceOrder,
@@ -94,7 +94,9 @@ def _adds(
 
 def _input(kind: type[OperatorDesc], value: object) -> Expression:
     """Return the first input of an operator; raise an error if it is not an expression."""
-    return as_expression(value, Place(kind.operator, parameter_name(kind.FIELDS[0].name), "G-03"))
+    return as_expression(
+        value, ArgumentName(kind.operator, parameter_name(kind.FIELDS[0].name), "G-03")
+    )
 
 
 def _node(
@@ -113,7 +115,7 @@ def _node(
 
 def _sizes(kind: type[OperatorDesc], name: str, value: object, rule: str) -> Sequence[Ints]:
     """Check an argument that gives the sizes of the only output, and return them."""
-    return [integers(value, Place(kind.operator, name, rule))]
+    return [integers(value, ArgumentName(kind.operator, name, rule))]
 
 
 @_adds(ElementWiseIdentityOperatorDesc, "Identity")
@@ -157,8 +159,8 @@ def join(inputs: Sequence[Expression], axis: int) -> Expression:
     >>> dml.join([x, y], axis=1).desc.sizes
     (4, 6)
     """
-    place = Place("JOIN", "inputs", "G-03")
-    expressions = array(inputs, place, as_expression, "expressions")
+    argument = ArgumentName("JOIN", "inputs", "G-03")
+    expressions = array(inputs, argument, as_expression, "expressions")
     if not expressions:
         raise InvalidDescError("JOIN", "inputs", "got none, must be at least 1", "JOIN-01")
     return expressions[0].graph.join(expressions, axis)
@@ -557,7 +559,7 @@ def one_hot(indices: Expression, values: Expression, output_length: int, axis: i
     >>> dml.one_hot(x, y, output_length=5, axis=1).desc.sizes
     (3, 5)
     """
-    length = integer(output_length, Place("ONE_HOT", "output_length", "HOT-03"))
-    axis = integer(axis, Place("ONE_HOT", "axis", "HOT-02"))
+    length = integer(output_length, ArgumentName("ONE_HOT", "output_length", "HOT-03"))
+    axis = integer(axis, ArgumentName("ONE_HOT", "axis", "HOT-02"))
     sizes = with_size(_input(OneHotOperatorDesc, indices).desc.sizes, axis, length)
     return _node(OneHotOperatorDesc, [indices, values], [axis], [sizes])

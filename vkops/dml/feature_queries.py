@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from vkops.arguments.values import Place, array, member
+from vkops.arguments.values import ArgumentName, array, member
 from vkops.dml.enums import FeatureLevel, TensorDataType
 from vkops.dml.levels import INTRODUCED, SUPPORT
 from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError, show
@@ -25,8 +25,8 @@ class FeatureQueryTensorDataTypeSupport:
     data_type: TensorDataType
 
     def __post_init__(self) -> None:
-        place = Place("", "data_type", "DEV-05")
-        vars(self)["data_type"] = member(TensorDataType, self.data_type, place)
+        argument = ArgumentName("", "data_type", "DEV-05")
+        vars(self)["data_type"] = member(TensorDataType, self.data_type, argument)
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class FeatureQueryFeatureLevels:
         field = "requested_feature_levels"
         levels = array(
             self.requested_feature_levels,
-            Place("", field, "DEV-06"),
-            lambda value, place: FeatureLevel.of(value, field=place.field),
+            ArgumentName("", field, "DEV-06"),
+            lambda value, argument: FeatureLevel.of(value, field=argument.field),
             "feature levels",
         )
         if not levels:

@@ -12,7 +12,7 @@ from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from vkops.arguments import values
-from vkops.arguments.values import Place
+from vkops.arguments.values import ArgumentName
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ class ScaleBias:
 
     def __post_init__(self) -> None:
         for name in ("scale", "bias"):
-            vars(self)[name] = values.float32(getattr(self, name), Place("", name, "IDENT-02"))
+            vars(self)[name] = values.float32(
+                getattr(self, name), ArgumentName("", name, "IDENT-02")
+            )
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Size2D:
 
     def __post_init__(self) -> None:
         for name in ("width", "height"):
-            vars(self)[name] = values.integer(getattr(self, name), Place("", name, "UPS-02"))
+            vars(self)[name] = values.integer(getattr(self, name), ArgumentName("", name, "UPS-02"))
 
 
 class Kind(NamedTuple):
@@ -78,21 +80,21 @@ class Kind(NamedTuple):
 
     name: str
     annotation: str
-    convert: Callable[[object, Place], Any]
+    convert: Callable[[object, ArgumentName], Any]
     bounds: tuple[int, int] | None = None
     entry: Kind | None = None
 
 
-def _tensor(value: object, place: Place) -> BufferTensorDesc:
+def _tensor(value: object, argument: ArgumentName) -> BufferTensorDesc:
     if isinstance(value, BufferTensorDesc):
         return value
     # None stands for a null pointer; anything else is a tensor of another type than BUFFER.
-    rule = place.rule if value is None else "T-01"
-    raise place._replace(rule=rule).wrong_kind(value, "a BufferTensorDesc")
+    rule = argument.rule if value is None else "T-01"
+    raise argument._replace(rule=rule).wrong_kind(value, "a BufferTensorDesc")
 
 
-def _tensors(value: object, place: Place) -> tuple[BufferTensorDesc, ...]:
-    return values.array(value, place, _tensor, "BufferTensorDesc")
+def _tensors(value: object, argument: ArgumentName) -> tuple[BufferTensorDesc, ...]:
+    return values.array(value, argument, _tensor, "BufferTensorDesc")
 
 
 TENSOR = Kind("tensor", "BufferTensorDesc", _tensor)
@@ -150,7 +152,7 @@ class Field:
         """
         if value is None and self.optional:
             return None
-        return self.kind.convert(value, Place(operator, self.name, self.rule))
+        return self.kind.convert(value, ArgumentName(operator, self.name, self.rule))
 
 
 # -- declarations ----------------------------------------------------------------------------------

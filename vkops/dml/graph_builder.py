@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from vkops.arguments.refused_operators import refuse_operators
-from vkops.arguments.values import Place, array, instance, integer, integers
+from vkops.arguments.values import ArgumentName, array, instance, integer, integers
 from vkops.dml.basic_indexing import window_of
 from vkops.dml.enums import FeatureLevel, TensorDataType
 from vkops.dml.graph_desc import (
@@ -110,7 +110,9 @@ class Graph:
         feature_level: FeatureLevel | int | str = FeatureLevel.LATEST,
     ) -> None:
         if not callable(tensor_policy):
-            raise Place(OPERATOR, "tensor_policy", "G-02").wrong_kind(tensor_policy, "a function")
+            raise ArgumentName(OPERATOR, "tensor_policy", "G-02").wrong_kind(
+                tensor_policy, "a function"
+            )
         self._policy = tensor_policy
         self._level = FeatureLevel.of(feature_level, OPERATOR)
         self._input_count = 0
@@ -136,12 +138,12 @@ class Graph:
         """
         index = self._input_count
         if input_index is not None:
-            index = integer(input_index, Place(OPERATOR, "input_index", "G-03"))
+            index = integer(input_index, ArgumentName(OPERATOR, "input_index", "G-03"))
         if not 0 <= index < MAX_INPUTS_OR_OUTPUTS:
             message = f"got {show(index)}, must be 0 to {MAX_INPUTS_OR_OUTPUTS - 1}"
             raise InvalidDescError(OPERATOR, "input_index", message, "G-03")
-        place = Place(OPERATOR, f"inputs[{index}]", "T-01")
-        instance(BufferTensorDesc, "a BufferTensorDesc", tensor_desc, place)
+        argument = ArgumentName(OPERATOR, f"inputs[{index}]", "T-01")
+        instance(BufferTensorDesc, "a BufferTensorDesc", tensor_desc, argument)
         self._input_count = max(self._input_count, index + 1)
         return Expression(self, None, index, tensor_desc)
 
@@ -219,7 +221,7 @@ class Graph:
         """
         sources = self._own(inputs, "inputs")
         if not isinstance(desc, OperatorDesc):
-            raise Place(OPERATOR, "desc", "T-18").wrong_kind(desc, "an operator descriptor")
+            raise ArgumentName(OPERATOR, "desc", "T-18").wrong_kind(desc, "an operator descriptor")
         desc.validate(self._level)
         if len(sources) != len(desc.inputs):
             message = f"got {len(sources)} expressions, must be {len(desc.inputs)}"
@@ -265,7 +267,9 @@ class Graph:
         if not (
             isinstance(kind, type) and issubclass(kind, OperatorDesc) and hasattr(kind, "operator")
         ):
-            raise Place(OPERATOR, "kind", "T-18").wrong_kind(kind, "the class of a descriptor")
+            raise ArgumentName(OPERATOR, "kind", "T-18").wrong_kind(
+                kind, "the class of a descriptor"
+            )
         sources = self._own(inputs, "inputs")
         descs = [x.desc for x in sources]
         if not descs and any(f.role == "input" and not f.optional for f in kind.FIELDS):
@@ -281,8 +285,8 @@ class Graph:
             else:
                 data_type = attributes.get("value_data_type", output_data_type)
             if data_type is None:
-                place = Place(kind.operator, "output_data_type", "T-02")
-                raise place.wrong_kind(None, "a TensorDataType")
+                argument = ArgumentName(kind.operator, "output_data_type", "T-02")
+                raise argument.wrong_kind(None, "a TensorDataType")
             inferred = tuple((data_type, sizes) for sizes in output_sizes)
         outputs = [self._policy(*output) for output in inferred]
         return self.operator(kind.of_tensors(descs, outputs, attributes), sources)
@@ -292,8 +296,10 @@ class Graph:
     def split(self, x: Expression, axis: int, output_axis_sizes: Sequence[int]) -> list[Expression]:
         """Cut along an axis into parts of these sizes: ``vkops.dml.split``."""
         (x,) = self._own([x], "inputs")
-        axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
-        lengths = integers(output_axis_sizes, Place("SPLIT", "output_axis_sizes", "SPLIT-01"))
+        axis = integer(axis, ArgumentName("SPLIT", "axis", "SPLIT-02"))
+        lengths = integers(
+            output_axis_sizes, ArgumentName("SPLIT", "output_axis_sizes", "SPLIT-01")
+        )
         sizes = [with_size(x.desc.sizes, axis, length) for length in lengths]
         return self.add(SplitOperatorDesc, [x], output_sizes=sizes, axis=axis)
 
@@ -309,9 +315,11 @@ class Graph:
         input_window_strides: Sequence[int],
     ) -> Expression:
         """Take a window's elements, strides apart, backwards if negative: ``vkops.dml.slice``."""
-        lengths = integers(input_window_sizes, Place("SLICE1", "input_window_sizes", "SLICE1-02"))
+        lengths = integers(
+            input_window_sizes, ArgumentName("SLICE1", "input_window_sizes", "SLICE1-02")
+        )
         strides = integers(
-            input_window_strides, Place("SLICE1", "input_window_strides", "SLICE1-03")
+            input_window_strides, ArgumentName("SLICE1", "input_window_strides", "SLICE1-03")
         )
         # A stride of 0 is an error of the descriptor: divide by 1 until then.
         pairs = zip(lengths, strides, strict=False)
@@ -372,12 +380,12 @@ class Graph:
     # -- arguments --------------------------------------------------------------------------------
 
     def _own(self, values: Any, name: str) -> list[Expression]:
-        def own(value: object, place: Place) -> Expression:
+        def own(value: object, argument: ArgumentName) -> Expression:
             if isinstance(value, Expression) and value.graph is self:
                 return value
-            raise place.wrong_kind(value, "an expression of this graph")
+            raise argument.wrong_kind(value, "an expression of this graph")
 
-        return list(array(values, Place(OPERATOR, name, "G-03"), own, "expressions"))
+        return list(array(values, ArgumentName(OPERATOR, name, "G-03"), own, "expressions"))
 
 
 def input_tensor(graph: Graph, input_index: int, tensor_desc: BufferTensorDesc) -> Expression:
@@ -393,7 +401,7 @@ def input_tensor(graph: Graph, input_index: int, tensor_desc: BufferTensorDesc) 
     >>> x.get_output_desc().sizes
     (2, 3)
     """
-    index = integer(input_index, Place(OPERATOR, "input_index", "G-03"))
+    index = integer(input_index, ArgumentName(OPERATOR, "input_index", "G-03"))
     return as_graph(graph).input(tensor_desc, index)
 
 
@@ -417,7 +425,7 @@ def reinterpret(
     >>> dml.reinterpret(x, new_sizes=[3, 2]).desc.sizes
     (3, 2)
     """
-    graph = as_expression(input, Place("REINTERPRET", "input", "G-03")).graph
+    graph = as_expression(input, ArgumentName("REINTERPRET", "input", "G-03")).graph
     return graph.reinterpret(input, new_type, new_sizes, new_strides)
 
 
@@ -433,9 +441,9 @@ def parameter_name(field: str) -> str:
 
 def as_graph(value: object) -> Graph:
     """Return a value that is a graph; raise an error for any other value."""
-    return instance(Graph, "a Graph", value, Place(OPERATOR, "graph", "G-03"))
+    return instance(Graph, "a Graph", value, ArgumentName(OPERATOR, "graph", "G-03"))
 
 
-def as_expression(value: object, place: Place) -> Expression:
+def as_expression(value: object, argument: ArgumentName) -> Expression:
     """Return a value that is an expression; raise an error for any other value."""
-    return instance(Expression, "an Expression", value, place)
+    return instance(Expression, "an Expression", value, argument)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from vkops.arguments.values import Place, array, integer, refuse
+from vkops.arguments.values import ArgumentName, array, integer, refuse
 from vkops.dml.enums import FeatureLevel, TensorFlags
 from vkops.dml.operator_desc import NamedTensor, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
@@ -115,14 +115,14 @@ class GraphDesc:
     def __post_init__(self) -> None:
         values = vars(self)
         for name in ("input_count", "output_count"):
-            values[name] = integer(getattr(self, name), Place(OPERATOR, name, "G-02"))
+            values[name] = integer(getattr(self, name), ArgumentName(OPERATOR, name, "G-02"))
         for name, kind, rule in (
             ("nodes", OperatorDesc, "G-01"),
             ("input_edges", InputGraphEdgeDesc, "G-03"),
             ("output_edges", OutputGraphEdgeDesc, "G-03"),
             ("intermediate_edges", IntermediateGraphEdgeDesc, "G-03"),
         ):
-            values[name] = _all_of(kind, getattr(self, name), Place(OPERATOR, name, rule))
+            values[name] = _all_of(kind, getattr(self, name), ArgumentName(OPERATOR, name, rule))
 
     # -- rules ------------------------------------------------------------------------------------
 
@@ -359,8 +359,8 @@ class GraphDesc:
         return Pipeline(tuple(graph.lower(outputs)), inputs, tuple(outputs), constants)
 
 
-def _all_of(kind: type, value: object, place: Place) -> tuple[Any, ...]:
-    def checked(item: object, where: Place) -> object:
+def _all_of(kind: type, value: object, argument: ArgumentName) -> tuple[Any, ...]:
+    def checked(item: object, where: ArgumentName) -> object:
         if not isinstance(item, kind):
             raise where.wrong_kind(item, f"a {kind.__name__}")
         if kind is OperatorDesc:
@@ -372,4 +372,4 @@ def _all_of(kind: type, value: object, place: Place) -> tuple[Any, ...]:
         }
         return kind(**indices)
 
-    return array(value, place, checked, kind.__name__)
+    return array(value, argument, checked, kind.__name__)

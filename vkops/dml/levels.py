@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from vkops.arguments.values import Place, array
+from vkops.arguments.values import ArgumentName, array
 from vkops.dml.enums import FeatureLevel, TensorDataType
 from vkops.dml.tensor_desc import BufferTensorDesc, dimensions
 from vkops.errors import FeatureLevelError, InvalidDescError
@@ -128,11 +128,11 @@ def support_of(operator: str, alternatives: object) -> Support:
 
 def alternative_operators(value: object, operator: str = "") -> tuple[str, ...]:
     """Return the operators whose alternative rows are to apply (JOIN-09)."""
-    place = Place(operator, "alternative_levels", "JOIN-09")
-    return array(value, place, _alternative, "operator names")
+    argument = ArgumentName(operator, "alternative_levels", "JOIN-09")
+    return array(value, argument, _alternative, "operator names")
 
 
-def _alternative(value: object, place: Place) -> str:
+def _alternative(value: object, argument: ArgumentName) -> str:
     if isinstance(value, str) and value in ALTERNATIVE_SUPPORT:
         return value
-    raise place.wrong_kind(value, "one of " + ", ".join(map(repr, ALTERNATIVE_SUPPORT)))
+    raise argument.wrong_kind(value, "one of " + ", ".join(map(repr, ALTERNATIVE_SUPPORT)))

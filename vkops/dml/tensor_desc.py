@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from vkops.arguments.values import Place, integer, integers, member
+from vkops.arguments.values import ArgumentName, integer, integers, member
 from vkops.dml import addressing
 from vkops.dml.enums import TensorDataType, TensorFlags
 from vkops.errors import InvalidDescError, show
@@ -64,16 +64,21 @@ class BufferTensorDesc:
         guaranteed_base_offset_alignment: int = 0,
     ) -> None:
         values = vars(self)  # the instance is frozen
-        values["data_type"] = member(TensorDataType, data_type, Place("", "data_type", "T-02"))
-        values["sizes"] = integers(sizes, Place("", "sizes", "T-04"))
-        values["strides"] = (
-            None if strides is None else integers(strides, Place("", "strides", "T-07"))
+        values["data_type"] = member(
+            TensorDataType, data_type, ArgumentName("", "data_type", "T-02")
         )
-        values["flags"] = member(TensorFlags, flags, Place("", "flags", "T-17"))
-        total = integer(total_tensor_size_in_bytes, Place("", "total_tensor_size_in_bytes", "T-12"))
+        values["sizes"] = integers(sizes, ArgumentName("", "sizes", "T-04"))
+        values["strides"] = (
+            None if strides is None else integers(strides, ArgumentName("", "strides", "T-07"))
+        )
+        values["flags"] = member(TensorFlags, flags, ArgumentName("", "flags", "T-17"))
+        total = integer(
+            total_tensor_size_in_bytes, ArgumentName("", "total_tensor_size_in_bytes", "T-12")
+        )
         values["total_tensor_size_in_bytes"] = total or self.minimum_implied_size
         values["guaranteed_base_offset_alignment"] = integer(
-            guaranteed_base_offset_alignment, Place("", "guaranteed_base_offset_alignment", "T-15")
+            guaranteed_base_offset_alignment,
+            ArgumentName("", "guaranteed_base_offset_alignment", "T-15"),
         )
 
     @property

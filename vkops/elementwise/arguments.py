@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, refuse
+from vkops.arguments.values import ArgumentName, refuse
 from vkops.elementwise.formats import FORMATS, GLSL_TYPES, dtype_of, is_known, kind_of, limits_of
 from vkops.elementwise.parameters import Operand, Parameter, Symbol
 from vkops.errors import InvalidDescOverflowError, InvalidDescTypeError, show
@@ -42,28 +42,28 @@ def operands_of(
 
 def _operand(name: str, parameter: Parameter, value: Any) -> Operand:
     """Return an operand with a value of the right kind; NumPy arrays get the host's byte order."""
-    place = Place(name, parameter.name, "EW-03")
+    argument = ArgumentName(name, parameter.name, "EW-03")
     is_weak = False
     if not parameter.is_output:
         value, is_weak = array_of(name, parameter.name, value)
     dtype: Any = None if is_weak else getattr(value, "dtype", None)
     if parameter.is_output:
         if not isinstance(value, (Tensor, type(None))):
-            raise place.wrong_kind(value, "a tensor to write to")
+            raise argument.wrong_kind(value, "a tensor to write to")
         if value is not None and value.is_read_only:
-            refuse(*place[:2], "is read-only, must be writable", "EW-03")
+            refuse(*argument[:2], "is read-only, must be writable", "EW-03")
         if value is None and parameter.raw:
-            refuse(*place[:2], "is raw: its tensor must be given", "EW-06")
+            refuse(*argument[:2], "is raw: its tensor must be given", "EW-06")
     elif not isinstance(value, (Tensor, np.ndarray)) and (
         parameter.raw or not isinstance(value, (bool, int, float, np.generic))
     ):
         allowed = "an array or a tensor" if parameter.raw else "an array, a tensor or a number"
-        raise place.wrong_kind(value, allowed)
+        raise argument.wrong_kind(value, allowed)
     if dtype is not None and not is_known(dtype):
         dtype = dtype.newbyteorder("=")
         if not isinstance(value, np.ndarray) or not is_known(dtype):
             message = f"has data type {value.dtype}, must be of the host's byte order and one of "
-            refuse(*place[:2], message + ", ".join(GLSL_TYPES), "EW-04")
+            refuse(*argument[:2], message + ", ".join(GLSL_TYPES), "EW-04")
         value = value.astype(dtype)
     return Operand(parameter, dtype, value=value)
 
@@ -77,7 +77,7 @@ def array_of(name: str, field: str, value: Any) -> tuple[Any, bool]:
         with numpy_refusals(name, field, "EW-03"):
             array = np.asarray(value)
         if array.dtype.kind not in "biuf":
-            raise Place(name, field, "EW-03").wrong_kind(value, "a list of numbers")
+            raise ArgumentName(name, field, "EW-03").wrong_kind(value, "a list of numbers")
         return array, True
     if not isinstance(value, _KNOWN) and hasattr(value, "__dlpack__"):
         return as_array(value), False
@@ -163,7 +163,7 @@ def shape_of(name: str, operands: Sequence[Operand], size: Any) -> Ints:
         message = f"got {show(size)}, must be given if and only if no other argument has a shape"
         refuse(name, "size", message, "EW-06")
     if size is not None:
-        shape = one_or_more(size, Place(name, "size", "EW-06"))
+        shape = one_or_more(size, ArgumentName(name, "size", "EW-06"))
         if any(n < 0 for n in shape):
             refuse(name, "size", f"got {show(size)}, must be at least 0", "EW-06")
     else:

@@ -14,7 +14,7 @@ from weakref import ref
 
 import numpy as np
 
-from vkops.arguments.values import Place, boolean, refuse
+from vkops.arguments.values import ArgumentName, boolean, refuse
 from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of, shape_of
 from vkops.elementwise.formats import FORMATS, words_are_read
 from vkops.elementwise.indexing import Indexing, broadcast, indexing
@@ -150,7 +150,7 @@ class ElementwiseKernel:
             operation = "\n".join(lines)
         self._set(params, operation, name, with_options(name, preamble, options))
         self._no_return, self._return_tuple = (
-            boolean(flag, Place(name, field, "EW-01"))
+            boolean(flag, ArgumentName(name, field, "EW-01"))
             for field, flag in (("no_return", no_return), ("return_tuple", return_tuple))
         )
 
@@ -287,17 +287,17 @@ class ElementwiseKernel:
         self._separate(arrays, shape)
         copies = self._packed(arrays, shape)
         plain = [each.elements for each in arrays if not each.parameter.raw]
-        place = Indexing(1, (), (prod(shape),), ())
+        access = Indexing(1, (), (prod(shape),), ())
         if plain:
             views, itemsizes = zip(*[(part.view, part.itemsize) for part in plain], strict=True)
-            place = indexing(shape, views, itemsizes, ALIGNMENT, in_order=self._in_order)
+            access = indexing(shape, views, itemsizes, ALIGNMENT, in_order=self._in_order)
         passed = scalars_of(operands)
         formats = "".join([FORMATS[each.passed_dtype.name] for each in passed])
-        packer = struct.Struct(f"<{formats}{len(place.words)}I")
-        source, shader = self._compiled(home, operands, place, packer.size <= MAX_PUSH_BYTES)
+        packer = struct.Struct(f"<{formats}{len(access.words)}I")
+        source, shader = self._compiled(home, operands, access, packer.size <= MAX_PUSH_BYTES)
         pipeline = make_pipeline(home, shader)
         raw = [each.elements for each in arrays[len(plain) :]]
-        spans = [*place.spans, *[(part.view.offset * part.itemsize, part.nbytes) for part in raw]]
+        spans = [*access.spans, *[(part.view.offset * part.itemsize, part.nbytes) for part in raw]]
         places = [*map(tensors.index, arrays), len(tensors)]
         slots: list[Slot] = []
         order: list[int] = []
@@ -307,7 +307,7 @@ class ElementwiseKernel:
             if number < len(spans):  # otherwise it is the block of the numbers
                 slot = self._bound(slot, arrays[number], spans[number], home)
             slots.append(slot)
-        call, words = PreparedCall(home, shader, pipeline, slots), place.words
+        call, words = PreparedCall(home, shader, pipeline, slots), access.words
         numbers = [scalars.index(each) for each in passed]
         converter = struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed]))
         invocations = ceil_div(prod(shape), _batch(home))
@@ -342,10 +342,10 @@ class ElementwiseKernel:
         """Return the shape of the outputs."""
         return shape_of(self.name, operands, size)
 
-    def _generated(self, operands: Sequence[Operand], *form: Any, **options: Any) -> str:
-        """Return the GLSL; ``form`` and ``options`` are the last arguments of ``generate``."""
+    def _generated(self, operands: Sequence[Operand], *details: Any, **options: Any) -> str:
+        """Return the GLSL; ``details`` and ``options`` are the last arguments of ``generate``."""
         texts = self.name, self.operation, self.preamble
-        return generate(*texts, operands, *form, **{**options, **self._main})
+        return generate(*texts, operands, *details, **{**options, **self._main})
 
     # -- memory -----------------------------------------------------------------------------------
 
@@ -408,11 +408,11 @@ class ElementwiseKernel:
     # -- compilation ------------------------------------------------------------------------------
 
     def _compiled(
-        self, home: Device, operands: Sequence[Operand], place: Indexing, pushed: bool
+        self, home: Device, operands: Sequence[Operand], access: Indexing, pushed: bool
     ) -> tuple[str, Shader]:
         """Return the GLSL and the shader for data types and forms."""
         local_size = min(self._max_local_size, home.tuning.invocations)
-        rank = place.rank if "strided" in place.forms else 0
+        rank = access.rank if "strided" in access.forms else 0
         for each in operands:
             if each.array is not None and each.code and not each.parameter.raw:
                 each.in_words = words_are_read(each.dtype, home.features)
@@ -421,9 +421,9 @@ class ElementwiseKernel:
         options: dict[str, Any] = {
             "local_size": local_size, "main": MAINS[_batch(home)], "pushed": pushed,
         }  # fmt: skip
-        source = self._generated(operands, rank, place.forms, **options)
-        form = self.name, tuple(modes), self._is_builtin, bool(compiler.line_users)
-        return source, _loaded(source, *form)
+        source = self._generated(operands, rank, access.forms, **options)
+        variant = self.name, tuple(modes), self._is_builtin, bool(compiler.line_users)
+        return source, _loaded(source, *variant)
 
 
 @lru_cache(_MAX_SHADERS)

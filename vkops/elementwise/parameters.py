@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.arguments.refused_operators import REFUSED
-from vkops.arguments.values import Place
+from vkops.arguments.values import ArgumentName
 from vkops.elementwise.formats import ALWAYS_CODED, CODES, GLSL_TYPES, Code, kind_of
 from vkops.errors import InvalidDescError, show
 from vkops.runtime.bindings import Elements
@@ -227,7 +227,7 @@ def renamings(parameters: Iterable[Parameter], directive: str = "define") -> lis
 def with_options(name: str, preamble: str, options: object) -> str:
     """Return a preamble after the macros that options such as ``-DSIZE=4`` define (EW-01)."""
     if isinstance(options, str) or not isinstance(options, Sequence):
-        raise Place(name, "options", "EW-01").wrong_kind(options, "a tuple of options")
+        raise ArgumentName(name, "options", "EW-01").wrong_kind(options, "a tuple of options")
     lines = []
     for option in options:
         match = _OPTION.fullmatch(option) if isinstance(option, str) else None

@@ -14,7 +14,7 @@ from vkops import console
 from vkops.debug.shader_coverage import OutputFile, ShaderCoverage, coverage_file
 from vkops.errors import printable
 from vkops.explain.page import PAGE_CSS, part, template, write_text
-from vkops.interpreter.coverage import FileCoverage, Way
+from vkops.interpreter.coverage import BranchTarget, FileCoverage
 
 MAX_FILES = 200
 """Files of which a page shows the text."""
@@ -51,7 +51,7 @@ class FileRow(NamedTuple):
     @property
     def branches(self) -> str:
         """How many ways of branches were taken."""
-        return share(way.taken for way in self.file.ways)
+        return share(way.taken for way in self.file.targets)
 
     @property
     def functions(self) -> str:
@@ -130,7 +130,7 @@ def share(counts: Iterable[int]) -> str:
 def source_rows(text: str, file: FileCoverage) -> list[SourceRow]:
     """Return the lines of a file; without its text, those that have code."""
     texts = dict(enumerate(text.splitlines(), 1)) or dict.fromkeys(sorted(file.lines), "")
-    ways: dict[int, list[list[Way]]] = {}
+    ways: dict[int, list[list[BranchTarget]]] = {}
     for (line, _), each in sorted(file.branches.items()):
         ways.setdefault(line, []).append(each)
     rows = []
@@ -144,11 +144,11 @@ def source_rows(text: str, file: FileCoverage) -> list[SourceRow]:
     return rows
 
 
-def _described(ways: Sequence[Way]) -> str:
+def _described(ways: Sequence[BranchTarget]) -> str:
     return ", ".join(f"{name}: {way.taken:,}" for name, way in zip(_names(ways), ways, strict=True))
 
 
-def _names(ways: Sequence[Way]) -> list[str]:
+def _names(ways: Sequence[BranchTarget]) -> list[str]:
     """Return the names of the ways of a branch, which are a condition's or a switch's."""
     if len(ways) <= 2:
         return ["true", "false"]

@@ -18,7 +18,7 @@ from vkops.shaders.binary import Decoration, Op, Storage
 
 _CHAINS = (Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 
-_Way = MemoryVariable | tuple[int, bool]
+_AccessPath = MemoryVariable | tuple[int, bool]
 """A block; or a restrict reference, with False for accesses through it, and True for others."""
 
 
@@ -43,7 +43,7 @@ class Aliases(Observer):
         self._live: list[int] = []
         self._inside: list[list[int]] = []  # calls: the function, and how many are in it
         # The last reads and changes of each unit, each with the invocation, encoded as in Shadow.
-        self._seen: dict[_Way, Array] = {}
+        self._seen: dict[_AccessPath, Array] = {}
         for memory in self._others:
             self._seen[memory] = np.zeros((2, memory.units), np.int64)
 
@@ -63,7 +63,7 @@ class Aliases(Observer):
             for id_ in self._references.declared(function):
                 self._live.remove(id_)
 
-    def _ways(self, kind: str, memory: MemoryVariable) -> Iterator[tuple[_Way, _Way]]:
+    def _ways(self, kind: str, memory: MemoryVariable) -> Iterator[tuple[_AccessPath, _AccessPath]]:
         """Yield the ways of an access, each with the way that excludes it."""
         for other in self._others.get(memory, ()):
             yield memory, other
@@ -89,7 +89,13 @@ class Aliases(Observer):
                 self._seen[way][1 - first, units] = code
 
     def _report(
-        self, kind: str, memory: MemoryVariable, way: _Way, codes: Array, units: Array, who: Array
+        self,
+        kind: str,
+        memory: MemoryVariable,
+        way: _AccessPath,
+        codes: Array,
+        units: Array,
+        who: Array,
     ) -> None:
         run, place, rows = self.machine, self.machine.step.place, codes.any(1)
         row = run.example(rows, who)

@@ -20,7 +20,7 @@ _BRANCHES = (Op.BranchConditional, Op.Switch)
 _WITHOUT_LINES = (Op.Variable, Op.Unreachable)
 
 
-class Way(NamedTuple):
+class BranchTarget(NamedTuple):
     """A target of a branch: the line it goes to, and how often it was taken.
 
     The line is 0 if it is not known, or if it is outside the function or the file.
@@ -37,34 +37,36 @@ class FileCoverage:
     Attributes:
         lines: the counts of the lines that have instructions. The count of a line is the largest
             of its blocks in a function, and the sum over the functions that share it.
-        branches: the ways of each branch, by its line and its number in the line.
+        branches: the targets of each branch, by its line and its number in the line.
         functions: the calls of each function, by its line and its name.
     """
 
     lines: Counter[int] = field(default_factory=Counter)
-    branches: dict[tuple[int, int], list[Way]] = field(default_factory=dict)
+    branches: dict[tuple[int, int], list[BranchTarget]] = field(default_factory=dict)
     functions: Counter[tuple[int, str]] = field(default_factory=Counter)
 
     def add(self, other: FileCoverage) -> None:
         """Add the counts of another run."""
         self.lines.update(other.lines)
         self.functions.update(other.functions)
-        for key, ways in other.branches.items():
-            self.add_branch(key, ways)
+        for key, targets in other.branches.items():
+            self.add_branch(key, targets)
 
-    def add_branch(self, key: tuple[int, int], ways: list[Way]) -> None:
+    def add_branch(self, key: tuple[int, int], targets: list[BranchTarget]) -> None:
         """Add the counts of the targets of a branch, in order."""
         known = self.branches.setdefault(key, [])
-        for number, (line, taken) in enumerate(ways):
+        for number, (line, taken) in enumerate(targets):
             if number == len(known):
-                known.append(Way(line, taken))
+                known.append(BranchTarget(line, taken))
             else:
-                known[number] = Way(line or known[number].line, known[number].taken + taken)
+                known[number] = BranchTarget(
+                    line or known[number].line, known[number].taken + taken
+                )
 
     @property
-    def ways(self) -> list[Way]:
+    def targets(self) -> list[BranchTarget]:
         """The targets of all branches."""
-        return [way for ways in self.branches.values() for way in ways]
+        return [target for targets in self.branches.values() for target in targets]
 
 
 class Coverage(Observer):
@@ -72,13 +74,13 @@ class Coverage(Observer):
 
     def __init__(self) -> None:
         self._blocks: Counter[int] = Counter()  # by the identity of a block
-        self._ways: Counter[tuple[int, int]] = Counter()
+        self._taken: Counter[tuple[int, int]] = Counter()
 
     def block(self, block: BasicBlock) -> None:
         self._blocks[id(block)] += len(self.machine.active.slots)
 
     def branch(self, block: BasicBlock, target: BasicBlock, active: Active) -> None:
-        self._ways[id(block), id(target)] += len(active.slots)
+        self._taken[id(block), id(target)] += len(active.slots)
 
     def files(self) -> dict[str, FileCoverage]:
         """Return the coverage of each file, by the names in source lines."""
@@ -96,9 +98,9 @@ class Coverage(Observer):
             file, line = step.place
             counts = copies.setdefault((step.scope, file), FileCoverage())
             counts.lines[line] = max(counts.lines[line], self._blocks[id(block)])
-            if ways := self._ways_of(function, block, step):
+            if targets := self._targets_of(function, block, step):
                 number = sum(known == line for known, _ in counts.branches)
-                counts.branches[line, number] = ways
+                counts.branches[line, number] = targets
         for (_, file), counts in copies.items():
             files.setdefault(file, FileCoverage()).add(counts)
         if files:
@@ -110,16 +112,18 @@ class Coverage(Observer):
             calls[place.line, name] = self._blocks[id(function.blocks[0])]
         return files
 
-    def _ways_of(self, function: Function, block: BasicBlock, step: Decoded) -> list[Way]:
+    def _targets_of(
+        self, function: Function, block: BasicBlock, step: Decoded
+    ) -> list[BranchTarget]:
         """Return the targets of a branch; none for other instructions, or if there is only one."""
-        ways = []
+        targets = []
         for label in _targets(step):
             number = function.numbers[label]
-            taken = self._ways[id(block), id(function.blocks[number])]
+            taken = self._taken[id(block), id(function.blocks[number])]
             place = _first_place(self.machine.program, function, number)
             is_near = place is not None and place.file == step.place.file
-            ways.append(Way(place.line if place and is_near else 0, taken))
-        return ways[::-1] if self._is_negated(function, block, step) else ways
+            targets.append(BranchTarget(place.line if place and is_near else 0, taken))
+        return targets[::-1] if self._is_negated(function, block, step) else targets
 
     def _is_negated(self, function: Function, block: BasicBlock, step: Decoded) -> bool:
         """Whether a branch belongs to ``||``, for which glslang negates the first operand.

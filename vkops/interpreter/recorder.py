@@ -100,7 +100,7 @@ def function_name(program: ShaderProgram, id_: int) -> str:
     return program.name(id_).partition("(")[0].lstrip("@")
 
 
-class Part(NamedTuple):
+class VariableBytes(NamedTuple):
     """Some bytes of a global variable, which is given by its id."""
 
     id: int
@@ -127,7 +127,7 @@ class Recorder(Observer):
 
     needs_addresses = True
 
-    def __init__(self, watched: int, parts: Sequence[Part] = (), around: int = -1) -> None:
+    def __init__(self, watched: int, parts: Sequence[VariableBytes] = (), around: int = -1) -> None:
         self.watched = watched
         self.parts, self._around = parts, around
         self.writes: list[list[tuple[int, int, SourceLine]]] = [[] for _ in parts]

@@ -73,15 +73,15 @@ class Numbers:
         if missing is not None and missing.any():
             self.missing, self.why = missing.astype(np.uint16, copy=False), why
 
-    def reasons(self, numbers: dict[Reason, int]) -> Array:
-        """Return ``missing`` with the numbers of reasons in a dictionary, adding new reasons."""
+    def reasons(self, numbering: dict[Reason, int]) -> Array:
+        """Return ``missing`` with a dictionary's numbers of reasons, to which it adds new ones."""
         if self.missing is None:
             return np.zeros(self.array.shape, np.uint16)
         table = np.zeros(len(self.why) + 1, np.uint16)
         for number in np.unique(self.missing).tolist():
             if number:
-                new = min(len(numbers) + 1, _MAX_REASONS)
-                table[number] = numbers.setdefault(self.why[number - 1], new)
+                new = min(len(numbering) + 1, _MAX_REASONS)
+                table[number] = numbering.setdefault(self.why[number - 1], new)
         return table[self.missing]
 
     def take(self, at: Array) -> Numbers:
@@ -102,10 +102,10 @@ class Numbers:
         """
         if all(each.missing is None for each in causes):
             return self
-        numbers: dict[Reason, int] = {}
-        reasons = [each.reasons(numbers) for each in causes]
+        numbering: dict[Reason, int] = {}
+        reasons = [each.reasons(numbering) for each in causes]
         missing = combine(*reasons) if combine else self._first_of(reasons)
-        return Numbers(self.array, missing, tuple(numbers))
+        return Numbers(self.array, missing, tuple(numbering))
 
     def _first_of(self, reasons: Iterable[Array]) -> Array:
         """Return the first reason for each component, as most operations work by components."""

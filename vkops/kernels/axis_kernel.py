@@ -22,7 +22,7 @@ from vkops.tensors.creation import empty
 from vkops.tensors.operations import chosen_device
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
 
-Form = tuple[np.dtype[Any], tuple[tuple[str, str], ...]]
+DataTypes = tuple[np.dtype[Any], tuple[tuple[str, str], ...]]
 """The data type of ``a`` and ``b``, and those of all types."""
 
 LANES = 128
@@ -113,8 +113,8 @@ class AxisKernel:
     def _memoized(self, make: Callable[..., _Kernel]) -> Callable[..., _Kernel]:
         """Memoize a function that makes kernels of this one: they are a part of vkops if it is."""
 
-        def made(*form: Any) -> _Kernel:
-            kernel = make(*form)
+        def made(*variant: Any) -> _Kernel:
+            kernel = make(*variant)
             return builtin(kernel) if self._is_builtin else kernel
 
         return lru_cache(64)(made)
@@ -124,7 +124,7 @@ class AxisKernel:
 
     def _arguments(
         self, args: Sequence[Any], out: Any, device: DeviceLike
-    ) -> tuple[Device, list[Operand], list[Operand], Ints, Form]:
+    ) -> tuple[Device, list[Operand], list[Operand], Ints, DataTypes]:
         """The device, the inputs, the outputs, the shape of the inputs, and the data types."""
         targets = [] if out is None else [*out] if isinstance(out, (tuple, list)) else [out]
         operands = operands_of(self.name, self._params, [*args, *targets], len(args))
@@ -145,8 +145,8 @@ class AxisKernel:
             element = types[self._element_type]
             if element.name in EXTENSION_FLOATS:
                 element = np.dtype(np.float32)
-        form = element, names
-        return home, inputs, outputs, shape_of(self.name, inputs, None), form
+        dtypes = element, names
+        return home, inputs, outputs, shape_of(self.name, inputs, None), dtypes
 
     def _results(self, home: Device, outputs: Sequence[Operand], shape: Ints) -> list[Tensor]:
         """The outputs, which are made unless they were given with this shape (EW-06)."""

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer, number, refuse
+from vkops.arguments.values import ArgumentName, integer, number, refuse
 from vkops.elementwise.arithmetic import DType, divided, is_nan, to_half
 from vkops.elementwise.formats import EXTENSION_FLOATS, GLSL_TYPES, KINDS, kind_of
 from vkops.elementwise.kernel import ElementwiseKernel
@@ -72,7 +72,7 @@ def numbers_of(name: str, x: Any, device: DeviceLike) -> Any:
 
 def correction_of(name: str, correction: object) -> float:
     """Return what the divisor of a variance has less than elements; an integer if it is whole."""
-    less = number(correction, Place(name, "correction", "EW-05"))
+    less = number(correction, ArgumentName(name, "correction", "EW-05"))
     return int(less) if float(less).is_integer() else less
 
 
@@ -90,7 +90,7 @@ def typed_input(
 
 def integer_from(low: int, high: int | None, value: object, name: str, field: str) -> int:
     """An integer that is at least ``low`` and, unless that is None, at most ``high`` (EW-05)."""
-    number = integer(value, Place(name, field, "EW-05"))
+    number = integer(value, ArgumentName(name, field, "EW-05"))
     if number < low or (high is not None and number > high):
         allowed = f"at least {low}" if high is None else f"{low} to {high}"
         refuse(name, field, f"got {show(number)}, must be {allowed}", "EW-05")
@@ -420,7 +420,7 @@ def index_of(
 
     def run(tensor: Tensor, axis: Any, **options: Any) -> Tensor:
         if axis is not None:
-            axis = integer(axis, Place(name, "axis", "ARRAY-01"))
+            axis = integer(axis, ArgumentName(name, "axis", "ARRAY-01"))
         return kernel(tensor, extremes(tensor, axis=axis, keepdims=True), axis=axis, **options)
 
     return run

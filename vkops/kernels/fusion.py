@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.arguments.values import Place, refuse
+from vkops.arguments.values import ArgumentName, refuse
 from vkops.elementwise.arguments import array_of, choose_dtypes, number_of, operands_of
 from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.kernel import ElementwiseKernel
@@ -88,7 +88,7 @@ class _Trace:
         for k, value in enumerate(args):
             if not isinstance(value, (*_TYPED, bool, int, float)):
                 expected = "a tensor, an array or a number"
-                raise Place(name, f"argument {k}", "EW-03").wrong_kind(value, expected)
+                raise ArgumentName(name, f"argument {k}", "EW-03").wrong_kind(value, expected)
             self.dtypes[f"fused{k}"] = getattr(value, "dtype", None)
             self.sources[f"fused{k}"] = {f"fused{k}"}
             if not isinstance(value, (Tensor, np.ndarray)):
@@ -194,9 +194,9 @@ class _Trace:
         types = {each.name: Operand(each, self.dtypes[each.name]).type for each in params}
         for k, step in enumerate(steps):
             kernel, line = step.kernel, f'#line 1 "{step.kernel.name}'
-            preamble, form = [], (kernel.preamble, *step.defines)
-            if form not in known:
-                known.add(form)
+            preamble, definitions = [], (kernel.preamble, *step.defines)
+            if definitions not in known:
+                known.add(definitions)
                 preamble = [f'{line} preamble"', kernel.preamble]
             declared = ["const int i", "const int n"]
             for each in step.operands:
@@ -289,7 +289,9 @@ class FusedFunction:
 
     def __init__(self, function: Callable[..., Any], kernel_name: str | None = None) -> None:
         if not callable(function):
-            raise Place("fuse", "function", _RULE).wrong_kind(function, "a function of kernels")
+            raise ArgumentName("fuse", "function", _RULE).wrong_kind(
+                function, "a function of kernels"
+            )
         self._function = function
         name = kernel_name or getattr(function, "__name__", "")
         self._name = name if isinstance(name, str) and NAME.fullmatch(name) else "fused"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, boolean, integer, refuse
+from vkops.arguments.values import ArgumentName, boolean, integer, refuse
 from vkops.elementwise.arithmetic import DType, to_half
 from vkops.elementwise.formats import GLSL_TYPES, KINDS
 from vkops.elementwise.parameters import Parameter
@@ -178,7 +178,7 @@ def matmul(
     >>> vkops.matmul(np.array([[1, 2], [3, 4]]), np.array([1, 10])).tolist()
     [21, 43]
     """
-    is_ordered = boolean(same_bits, Place("matmul", "same_bits", "EW-05"))
+    is_ordered = boolean(same_bits, ArgumentName("matmul", "same_bits", "EW-05"))
     left, right, wide, result_dtype = _operands("matmul", x1, x2, dtype, device)
     factor = np.result_type(left.dtype, right.dtype)
     if not (left.ndim and right.ndim):
@@ -194,7 +194,7 @@ def matmul(
     shape = (*batch, *[rows] * (not is_row), *[columns] * (not is_column))
     result = empty(shape, result_dtype, device=left.device) if out is None else out
     if not isinstance(result, Tensor):
-        raise Place("matmul", "out", "EW-03").wrong_kind(out, "a tensor to write to")
+        raise ArgumentName("matmul", "out", "EW-03").wrong_kind(out, "a tensor to write to")
     if result.shape != shape or result.dtype != result_dtype:
         message = f"is {result.dtype} {result.shape}, must be {result_dtype} {shape}"
         refuse("matmul", "out", message, "EW-06")
@@ -237,7 +237,7 @@ def vecdot(
     [21, 43]
     """
     left, right, wide, result_dtype = _operands("vecdot", x1, x2, dtype, device)
-    along = integer(axis, Place("vecdot", "axis", "ARRAY-01"))
+    along = integer(axis, ArgumentName("vecdot", "axis", "ARRAY-01"))
     ranks = left.ndim, right.ndim
     # The axis is one of both arrays, and its size is not broadcast.
     limits = -min(ranks), max(ranks) - 1 if ranks[0] == ranks[1] else -1
@@ -273,19 +273,21 @@ def tensordot(
     (2, 5)
     """
     left, right, *_ = _operands("tensordot", x1, x2, dtype, device)
-    place = Place("tensordot", "axes", "ARRAY-01")
+    argument = ArgumentName("tensordot", "axes", "ARRAY-01")
     if isinstance(axes, Sized):
         if len(axes) != 2:
-            refuse(*place[:2], f"got {show(axes)}, must be a number or axes of both", place.rule)
+            refuse(
+                *argument[:2], f"got {show(axes)}, must be a number or axes of both", argument.rule
+            )
         first, second = [
-            some_axes("tensordot", one_or_more(each, place), tensor.ndim, "axes")
+            some_axes("tensordot", one_or_more(each, argument), tensor.ndim, "axes")
             for each, tensor in zip(axes, (left, right), strict=True)  # type: ignore[call-overload]
         ]
     else:
-        count = integer(axes, place)
+        count = integer(axes, argument)
         if not 0 <= count <= min(left.ndim, right.ndim):
             most = min(left.ndim, right.ndim)
-            refuse(*place[:2], f"got {show(axes)}, must be 0 to {most}", place.rule)
+            refuse(*argument[:2], f"got {show(axes)}, must be 0 to {most}", argument.rule)
         first, second = tuple(range(left.ndim - count, left.ndim)), tuple(range(count))
     return _summed_along("tensordot", left, right, (first, second), dtype)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, boolean, refuse
+from vkops.arguments.values import ArgumentName, boolean, refuse
 from vkops.elementwise.arithmetic import DType
 from vkops.elementwise.formats import kind_of
 from vkops.errors import show
@@ -211,7 +211,7 @@ def _quantiles(
 
 def _sorted_rows(name: str, tensor: Tensor, axis: Any, keepdims: Any) -> tuple[Tensor, Ints]:
     """The elements of each result, sorted along the last axis, and the shape of the results."""
-    keeps = boolean(keepdims, Place(name, "keepdims", "EW-05"))
+    keeps = boolean(keepdims, ArgumentName(name, "keepdims", "EW-05"))
     rank = tensor.ndim
     axes = sorted(range(rank) if axis is None else some_axes(name, axis, rank))
     kept = [i for i in range(rank) if i not in axes]

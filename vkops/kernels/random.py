@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkops.arguments.other_names import suggest_names
-from vkops.arguments.values import Place, boolean, integer, number, refuse
+from vkops.arguments.values import ArgumentName, boolean, integer, number, refuse
 from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.errors import refuse_reentry, show
@@ -273,8 +273,10 @@ class Philox:
                 type (EW-04), which the device must have (SH-02), or see ``ElementwiseKernel``.
         """
         first, end = (0, low) if high is None else (low, high)
-        first, end = (integer(each, Place("integers", "low", "EW-05")) for each in (first, end))
-        end += boolean(endpoint, Place("integers", "endpoint", "EW-05"))
+        first, end = (
+            integer(each, ArgumentName("integers", "low", "EW-05")) for each in (first, end)
+        )
+        end += boolean(endpoint, ArgumentName("integers", "endpoint", "EW-05"))
         allowed = [name for name in GLSL_TYPES if "float" not in name]
         target = self._target("integers", size, dtype, out, device, allowed)
         kind = target.dtype
@@ -315,7 +317,9 @@ class Philox:
         Rounding can make a number ``high``, as in NumPy.
         """
         bounds = {"low": low, "high": high}
-        numbers = {n: number(each, Place("uniform", n, "EW-05")) for n, each in bounds.items()}
+        numbers = {
+            n: number(each, ArgumentName("uniform", n, "EW-05")) for n, each in bounds.items()
+        }
         target = self._target("uniform", size, dtype, out, device, [*_FRACTIONS])
         most = float(np.finfo(target.dtype).max)
         for name, each in numbers.items():
@@ -407,7 +411,7 @@ class Philox:
         [3, 1, 2, 0, 4]
         """
         if not isinstance(x, Tensor):
-            raise Place("shuffle", "x", "EW-03").wrong_kind(x, "a tensor to write to")
+            raise ArgumentName("shuffle", "x", "EW-03").wrong_kind(x, "a tensor to write to")
         x[...] = self.permutation(x, axis)
 
     def choice(
@@ -442,7 +446,7 @@ class Philox:
         >>> vkops.kernels.random.Philox(7).choice([10, 20, 30], 5, p=[0.5, 0, 0.5]).tolist()
         [10, 30, 30, 10, 30]
         """
-        repeats = boolean(replace, Place("choice", "replace", "EW-05"))
+        repeats = boolean(replace, ArgumentName("choice", "replace", "EW-05"))
         tensor = None if isinstance(a, (int, np.integer)) else as_tensor("choice", a, device)
         home = chosen_device("choice", device) or default_device()
         if tensor is None:
@@ -450,7 +454,7 @@ class Philox:
         else:
             home, dtype = tensor.device, "int32"
             count = tensor.shape[one_axis("choice", axis, tensor.ndim)]
-        shape = () if size is None else one_or_more(size, Place("choice", "size", "EW-05"))
+        shape = () if size is None else one_or_more(size, ArgumentName("choice", "size", "EW-05"))
         chosen = prod(shape)
         if chosen > (count if not repeats else chosen * bool(count)):
             message = f"chooses {chosen} elements, must choose {count} at most of {count}"
@@ -475,7 +479,7 @@ class Philox:
         self, name: str, size: Any, dtype: Any, out: Any, device: DeviceLike, allowed: list[str]
     ) -> Tensor:
         if out is not None and not isinstance(out, Tensor):
-            raise Place(name, "out", "EW-03").wrong_kind(out, "a tensor to write to")
+            raise ArgumentName(name, "out", "EW-03").wrong_kind(out, "a tensor to write to")
         home = out.device if out is not None else chosen_device(name, device) or default_device()
         result_dtype = out.dtype if out is not None else as_dtype(name, dtype)
         require_dtype(name, result_dtype, allowed, home)

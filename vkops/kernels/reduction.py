@@ -18,7 +18,7 @@ from vkops.kernels.axis_kernel import (
     COUNT,
     LANES,
     AxisKernel,
-    Form,
+    DataTypes,
     InnerKernel,
     conversion,
     function_of,
@@ -135,7 +135,7 @@ class ReductionKernel(AxisKernel):
         for each in args:
             if isinstance(each, Symbol):
                 return each.trace.call(self, args, out=out, axis=axis, keepdims=keepdims)
-        home, inputs, outputs, shape, form = self._arguments(args, out, device)
+        home, inputs, outputs, shape, dtypes = self._arguments(args, out, device)
         axes = sorted(range(len(shape)) if axis is None else some_axes(self.name, axis, len(shape)))
         kept = tuple(n for i, n in enumerate(shape) if i not in axes)
         ends = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else kept
@@ -146,31 +146,36 @@ class ReductionKernel(AxisKernel):
         if prod(ends):
             reduced = []
             if count:
-                partials = self._reduced(home, inputs, shape, axes, form)
+                partials = self._reduced(home, inputs, shape, axes, dtypes)
                 reduced = [partials if self._is_structure else partials.reshape(kept)]
             targets = [each.reshape(kept) for each in results]
-            self._end(*form, bool(count))(*reduced, count, out=targets, device=home)
+            self._end(*dtypes, bool(count))(*reduced, count, out=targets, device=home)
         return results[0] if len(results) == 1 else tuple(results)
 
     def _reduced(
-        self, home: Device, inputs: Sequence[Operand], shape: Ints, axes: Sequence[int], form: Form
+        self,
+        home: Device,
+        inputs: Sequence[Operand],
+        shape: Ints,
+        axes: Sequence[int],
+        dtypes: DataTypes,
     ) -> Tensor:
         """The reduced elements, before they are mapped to outputs."""
         kept = [i for i in range(len(shape)) if i not in axes]
         values = [permuted(home, each, shape, [*kept, *axes]) for each in inputs]
         by_rows = not axes or axes[-1] == len(shape) - 1
         results, count = (prod([shape[i] for i in chosen]) for chosen in (kept, axes))
-        is_first, size, words = True, None, form[0]
+        is_first, size, words = True, None, dtypes[0]
         while is_first or count > 1:
             lanes = 1 if count <= LANES // 4 or (not by_rows and results >= LANES) else LANES
             chunks = ceil_div(count, CHUNKS[lanes])
             shape = results, chunks
             if self._is_structure:
                 size = None if is_first else (results, count)
-                words = _words(form[0])
-                shape = *shape, form[0].itemsize // words.itemsize
+                words = _words(dtypes[0])
+                shape = *shape, dtypes[0].itemsize // words.itemsize
             partials = empty(shape, dtype=words, device=home)
-            kernel = self._pass(*form, lanes, is_first, 1 if home.tuning.is_cpu else BATCH)
+            kernel = self._pass(*dtypes, lanes, is_first, 1 if home.tuning.is_cpu else BATCH)
             kernel(*values, count, out=partials, size=size, device=home)
             values, count, by_rows, is_first = [partials], chunks, True, False
         return partials

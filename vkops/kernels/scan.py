@@ -340,7 +340,7 @@ class ScanKernel(AxisKernel):
         Arguments, results and errors are those of ``ReductionKernel``, but for ``axis``, which is
         one; by default all elements are scanned in C order, and outputs have one dimension.
         """
-        home, inputs, outputs, shape, form = self._arguments(args, out, device)
+        home, inputs, outputs, shape, dtypes = self._arguments(args, out, device)
         result_shape, order = shape, [*range(len(shape))]
         if axis is None:
             result_shape, count = (prod(shape),), prod(shape)
@@ -358,20 +358,20 @@ class ScanKernel(AxisKernel):
             if not home.tuning.is_cpu and count > _FEW and self._is_along(values):
                 shared, blocks = [], ceil_div(runs, RUN)
                 if blocks > 1:
-                    words = _words(form[0]) * rows * (2 * blocks + blocks // 16)
+                    words = _words(dtypes[0]) * rows * (2 * blocks + blocks // 16)
                     shared.append(zeros(RUN + words, "uint32", device=home))
-                kernel = self._whole(*form, blocks > 1, axis is None)
+                kernel = self._whole(*dtypes, blocks > 1, axis is None)
                 kernel(*values, count, out=[*shared, *targets], device=home)
             else:
                 before = []
                 if runs > 1:
-                    types = [form[0], np.dtype(np.int32)][: 1 + bool(self._texts[3])]
+                    types = [dtypes[0], np.dtype(np.int32)][: 1 + bool(self._texts[3])]
                     sums = [empty((rows, runs), dtype=each, device=home) for each in types]
-                    kernel = self._pass(*form, "run_sums", axis is None)
+                    kernel = self._pass(*dtypes, "run_sums", axis is None)
                     kernel(*values, count, out=sums, device=home)
                     before = sums[:1]
-                    self._scan_of_sums(*form)(*sums, axis=1, out=before)
-                kernel = self._pass(*form, "run_before" * len(before), axis is None)
+                    self._scan_of_sums(*dtypes)(*sums, axis=1, out=before)
+                kernel = self._pass(*dtypes, "run_before" * len(before), axis is None)
                 kernel(*values, count, *before, out=targets, device=home)
         return results[0] if len(results) == 1 else tuple(results)
 

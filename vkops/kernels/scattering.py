@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, refuse
+from vkops.arguments.values import ArgumentName, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.kernels.axis_kernel import builtin
 from vkops.kernels.functions import converted, numbers_of
@@ -70,7 +70,7 @@ def scatter_add(x: Tensor, indices: Any, values: Any, /) -> None:
     """
     name = "scatter_add"
     if not isinstance(x, Tensor):
-        raise Place(name, "x", "EW-03").wrong_kind(x, "a tensor to write to")
+        raise ArgumentName(name, "x", "EW-03").wrong_kind(x, "a tensor to write to")
     if not x.ndim:
         refuse(name, "x", "has no dimensions, must have one", "EW-06")
     home, count = x.device, x.shape[0]

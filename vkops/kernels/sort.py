@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, refuse
+from vkops.arguments.values import ArgumentName, refuse
 from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import parse
@@ -114,7 +114,7 @@ def partition(x: Any, kth: int | Ints, /, axis: Any = -1, *, device: DeviceLike 
     if axis is None:
         tensor, axis = tensor.reshape(-1), 0
     size = max(tensor.shape[one_axis("partition", axis, tensor.ndim)], 1)
-    for each in one_or_more(kth, Place("partition", "kth", "EW-05")):
+    for each in one_or_more(kth, ArgumentName("partition", "kth", "EW-05")):
         integer_from(-size, size - 1, each, "partition", "kth")
     return sorted_places("partition", tensor, axis, False, None)[0]
 
@@ -196,16 +196,18 @@ def _radix_sorted(
         _ENDS(state[:, 1], axis=1, out=state[:, 1])
     for number, (by_row, shift) in enumerate(passes):
         moved = empty(size * (1 + has_places), dtype=types[has_places], device=home)
-        form = *key, by_row, has_places + bool(number and has_places)
+        variant = *key, by_row, has_places + bool(number and has_places)
         if home.tuning.is_cpu:
             numbers, table = (shift, count, runs, ceil_div(size, runs)), state[0]
-            _run_pass(*form, False)(*values, *numbers, out=table)
+            _run_pass(*variant, False)(*values, *numbers, out=table)
             _OFFSETS(table, out=table)
-            _run_pass(*form, True)(*values, *numbers, out=[table, moved])
+            _run_pass(*variant, True)(*values, *numbers, out=[table, moved])
             values = [moved[:size], moved[size:]][: 1 + has_places]
         else:
-            whole = size if form[-1] == 2 else None
-            _tile_pass(*form, lanes)(*values, shift, count, size=whole, out=[state[number], moved])
+            whole = size if variant[-1] == 2 else None
+            _tile_pass(*variant, lanes)(
+                *values, shift, count, size=whole, out=[state[number], moved]
+            )
             values = [moved]
     keys, places = moved[:size], moved[size:]
     return keys if keys.dtype == types[0] else converted(keys, types[0]), places

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, refuse
+from vkops.arguments.values import ArgumentName, refuse
 from vkops.elementwise.formats import CODES, EXTENSION_FLOATS, GLSL_TYPES, Code, dtype_of, kind_of
 from vkops.elementwise.numeric import functions
 from vkops.elementwise.parameters import Parameter, Symbol
@@ -224,7 +224,7 @@ class TableCalls:
         symbols = [each for each in (*values, where) if isinstance(each, Symbol)]
         out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
         if out is not None and not isinstance(out, Tensor) and not symbols:
-            raise Place(name, "out", "EW-03").wrong_kind(out, "a tensor to write to")
+            raise ArgumentName(name, "out", "EW-03").wrong_kind(out, "a tensor to write to")
         chosen = None if dtype is None else as_dtype(name, dtype)
         kinds = tuple([kind_of_operand(each) for each in values])
         masked = where is not True
@@ -329,7 +329,7 @@ def operand_of(name: str, field: str, value: Any) -> Any:
         return value
     if isinstance(value, (complex, str, bytes, type(None))):
         expected = "a tensor, an array or a real number"
-        raise Place(name, field, "EW-03").wrong_kind(value, expected)
+        raise ArgumentName(name, field, "EW-03").wrong_kind(value, expected)
     return as_array(value)
 
 

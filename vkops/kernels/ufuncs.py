@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer
+from vkops.arguments.values import ArgumentName, integer
 from vkops.elementwise.formats import kind_of
 from vkops.errors import InvalidDescOverflowError, InvalidDescTypeError
 from vkops.kernels.products import matmul, vecdot
@@ -131,7 +131,7 @@ def round(
     >>> vkops.round(vkops.asarray([0.5, 1.5, -2.25])).tolist()
     [0.0, 2.0, -2.0]
     """
-    places = integer(decimals, Place("round", "decimals", "EW-05"))
+    places = integer(decimals, ArgumentName("round", "decimals", "EW-05"))
     options = {"out": out, "where": where, "dtype": dtype, "device": device}
     x = operand_of("round", "x", x)
     if kind_of_operand(x) in (bool, np.bool_):  # NumPy has no other rule for these

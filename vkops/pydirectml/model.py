@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import vkops
-from vkops.arguments.values import Place, array, boolean, instance, integers
+from vkops.arguments.values import ArgumentName, array, boolean, instance, integers
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
@@ -56,7 +56,7 @@ class Device(vkops.Device):
         indices: OutOfRange = "vkops",
     ) -> None:
         adapter = None
-        if not boolean(use_gpu, Place("", "use_gpu", "DEV-14")):
+        if not boolean(use_gpu, ArgumentName("", "use_gpu", "DEV-14")):
             adapter = next((i.index for i in vkops.devices() if i.type == "CPU"), None)
             if adapter is None:
                 names = ", ".join(info.name for info in vkops.devices()) or "none"
@@ -84,10 +84,12 @@ class Device(vkops.Device):
             OutOfDeviceMemoryError: the data do not fit in device memory; nothing was run.
         """
         if not isinstance(model, Model) or model.graph.device is not self:
-            raise Place("", "model", "B-02").wrong_kind(model, f"a Model of {self!r}")
+            raise ArgumentName("", "model", "B-02").wrong_kind(model, f"a Model of {self!r}")
         a_binding = partial(instance, Binding, "a Binding")
-        bindings = array(inputs, Place(_OPERATOR, "inputs", "B-02"), a_binding, "bindings")
-        asked = array(outputs, Place(_OPERATOR, "outputs", "B-02"), as_expression, "expressions")
+        bindings = array(inputs, ArgumentName(_OPERATOR, "inputs", "B-02"), a_binding, "bindings")
+        asked = array(
+            outputs, ArgumentName(_OPERATOR, "outputs", "B-02"), as_expression, "expressions"
+        )
         return model._run(bindings, asked)
 
 
@@ -151,8 +153,8 @@ class TensorDesc(BufferTensorDesc):
         policy = fields.pop("tensor_policy", None)
         if policy is not None:
             if not callable(policy) or isinstance(policy, type):
-                raise Place("", "tensor_policy", "T-07").wrong_kind(policy, "a function")
-            sizes = integers(fields["sizes"], Place("", "sizes", "T-04"))
+                raise ArgumentName("", "tensor_policy", "T-07").wrong_kind(policy, "a function")
+            sizes = integers(fields["sizes"], ArgumentName("", "sizes", "T-04"))
             fields["strides"] = policy(data_type, sizes).strides
         super().__init__(data_type, **fields)
 
@@ -166,7 +168,7 @@ class GraphBuilder(Graph):
 
     def __init__(self, device: Device) -> None:
         if not isinstance(device, Device):
-            raise Place("", "device", "B-02").wrong_kind(device, "a vkops.pydirectml.Device")
+            raise ArgumentName("", "device", "B-02").wrong_kind(device, "a vkops.pydirectml.Device")
         super().__init__(feature_level=device.feature_level)
         self.device: Device = device
 
@@ -188,9 +190,11 @@ class Model:
     def __init__(
         self, graph: GraphBuilder, flags: ExecutionFlags, outputs: Sequence[Expression]
     ) -> None:
-        place = Place(_OPERATOR, "outputs", "G-03")
+        argument = ArgumentName(_OPERATOR, "outputs", "G-03")
         self.graph: GraphBuilder = graph
-        self.outputs: tuple[Expression, ...] = array(outputs, place, as_expression, "expressions")
+        self.outputs: tuple[Expression, ...] = array(
+            outputs, argument, as_expression, "expressions"
+        )
         # Results have the order of their dimensions, whatever the layout of the output is.
         copied, outputs = graph._copied(self.outputs)
         self._packed = [x if x.desc.strides is None else _packed(x) for x in outputs]
@@ -258,7 +262,7 @@ class Binding:
     """
 
     def __init__(self, expr: Expression, data: Any) -> None:
-        self.expr: Expression = as_expression(expr, Place("", "expr", "B-02"))
+        self.expr: Expression = as_expression(expr, ArgumentName("", "expr", "B-02"))
         desc = self.expr.desc
         dtype = np.dtype(desc.data_type.numpy_code)
         source = as_array(data)
@@ -266,7 +270,7 @@ class Binding:
             self.data: npt.NDArray[Any] = _converted(source, dtype).reshape(-1)
         except (TypeError, ValueError, FloatingPointError) as error:
             kinds = f"numbers that {dtype} can hold"
-            raise Place("", "data", "T-02").wrong_kind(data, kinds) from error
+            raise ArgumentName("", "data", "T-02").wrong_kind(data, kinds) from error
         count = spanned_elements(desc.sizes, desc.effective_strides)
         if self.data.size != count:
             message = f"got {self.data.size} elements, must be {count}, as the tensor has"

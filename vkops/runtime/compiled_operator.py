@@ -164,7 +164,7 @@ class CompiledOperator:
             number: resource.clone(start, nbytes)
             for number, (resource, start, nbytes) in sources.items()
         }
-        self._device.finish_streams()
+        self._device.make_ready()
         with self._device.vulkan.lock:
             if self._persistent:
                 raise BindingError(

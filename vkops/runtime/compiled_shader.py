@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, integer
+from vkops.arguments.values import ArgumentName, integer
 from vkops.errors import CONVERSION_ERRORS, BindingError, InvalidDescError, show
 from vkops.extent import Extent
 from vkops.gpu.memory.pools import Allocation
@@ -382,7 +382,7 @@ class CompiledShader:
         shape, dtype, block = spec, None, self.shader.block(point)
         if isinstance(spec, (tuple, list)) and len(spec) == 2:
             try:
-                integer(spec[1], Place(self.name, "out", "SH-04"))
+                integer(spec[1], ArgumentName(self.name, "out", "SH-04"))
             except InvalidDescError:
                 shape, dtype = spec
         if isinstance(shape, str):
@@ -469,7 +469,9 @@ class CompiledShader:
         is_pair = type(groups) is tuple and len(groups) == 2
         pair: Any = groups if is_pair else (groups, 0)
         if threads is None and (is_pair or not isinstance(groups, tuple)) and is_memory(pair[0]):
-            return self._indirect(pair[0], integer(pair[1], Place(self.name, "groups", "SH-07")))
+            return self._indirect(
+                pair[0], integer(pair[1], ArgumentName(self.name, "groups", "SH-07"))
+            )
         return self.shader.group_counts(groups, threads, self._most_groups)
 
     def _indirect(self, target: Any, offset: int) -> Extent | ShaderCopy:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from vkops.arguments.values import Place, integer, member
+from vkops.arguments.values import ArgumentName, integer, member
 from vkops.dml import ExecutionFlags, Expression, FeatureLevel, Graph, GraphDesc, OperatorDesc
 from vkops.dml.feature_queries import (
     FeatureData,
@@ -99,7 +99,7 @@ class OperatorDevice(OpenDevice):
             InvalidDescTypeError: the other is not a device (B-02).
         """
         if not isinstance(other, OperatorDevice):
-            raise Place("", "other", "B-02").wrong_kind(other, "a Device")
+            raise ArgumentName("", "other", "B-02").wrong_kind(other, "a Device")
         for device in (self, other):
             device.check_usable()
         return self.vulkan is other.vulkan
@@ -153,7 +153,7 @@ class OperatorDevice(OpenDevice):
             FeatureLevelError: it needs a higher feature level.
         """
         if not isinstance(desc, OperatorDesc):
-            raise Place("", "desc", "T-18").wrong_kind(desc, "an operator descriptor")
+            raise ArgumentName("", "desc", "T-18").wrong_kind(desc, "an operator descriptor")
         desc.validate(self.feature_level, self.alternative_levels)
         return Operator(self, desc)
 
@@ -169,8 +169,10 @@ class OperatorDevice(OpenDevice):
             DeviceError: the device is closed.
         """
         if not isinstance(operator, Operator) or operator.device is not self:
-            raise Place("", "operator", "T-18").wrong_kind(operator, f"an operator of {self!r}")
-        member(ExecutionFlags, flags, Place(operator.desc.operator, "flags", "DEV-10"))
+            raise ArgumentName("", "operator", "T-18").wrong_kind(
+                operator, f"an operator of {self!r}"
+            )
+        member(ExecutionFlags, flags, ArgumentName(operator.desc.operator, "flags", "DEV-10"))
         return CompiledOperator(self, operator.desc, self.indices)
 
     def compile_graph(
@@ -211,9 +213,9 @@ class OperatorDevice(OpenDevice):
         elif isinstance(graph, (list, tuple)) and graph and isinstance(graph[0], Expression):
             desc = graph[0].graph.desc(graph)
         if not isinstance(desc, GraphDesc):
-            place = Place("GRAPH", "graph", "T-18")
-            raise place.wrong_kind(graph, "a Graph, a GraphDesc, or a list of expressions")
-        member(ExecutionFlags, flags, Place(desc.operator, "flags", "DEV-10"))
+            argument = ArgumentName("GRAPH", "graph", "T-18")
+            raise argument.wrong_kind(graph, "a Graph, a GraphDesc, or a list of expressions")
+        member(ExecutionFlags, flags, ArgumentName(desc.operator, "flags", "DEV-10"))
         desc.validate(self.feature_level, self.alternative_levels)
         return CompiledOperator(self, desc, self.indices)
 
@@ -362,7 +364,7 @@ class Operator:
 
 
 def _nbytes(nbytes: Any) -> int:
-    size = integer(nbytes, Place("", "nbytes", "T-04"))
+    size = integer(nbytes, ArgumentName("", "nbytes", "T-04"))
     if size < 1:
         raise InvalidDescError("", "nbytes", f"got {show(size)}, must be at least 1", "T-04")
     if size > MAX_TENSOR_BYTES:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, boolean, integer, integers, refuse
+from vkops.arguments.values import ArgumentName, boolean, integer, integers, refuse
 from vkops.errors import CONVERSION_ERRORS, InvalidDescError, from_builtin, show
 from vkops.gpu.run import image_samples
 from vkops.gpu.run.event import Event
@@ -146,7 +146,7 @@ class Image:
         if isinstance(array, np.ndarray):
             array, event = self.device.tensor(array, wait=False)
         self._write(self, array)
-        if boolean(wait, Place("", "wait", "IMG-06")):
+        if boolean(wait, ArgumentName("", "wait", "IMG-06")):
             event.wait()
         return event
 
@@ -246,7 +246,7 @@ class Image:
         Raises:
             InvalidDescError: there is no such level, or this is a part of an image (IMG-05).
         """
-        number = integer(level, Place("", "level", "IMG-05"))
+        number = integer(level, ArgumentName("", "level", "IMG-05"))
         if not 0 <= number < self.mips:
             message = f"got {number}, must be from 0 and less than {self.mips}"
             raise InvalidDescError("", "level", message, "IMG-05")
@@ -296,11 +296,11 @@ def create(
     samples: Any = False,
 ) -> Image:
     """Make an image; see ``Device.image``."""
-    rank = integer(dims, Place("", "dims", "IMG-01"))
-    has_layers = boolean(layers, Place("", "layers", "IMG-01"))
+    rank = integer(dims, ArgumentName("", "dims", "IMG-01"))
+    has_layers = boolean(layers, ArgumentName("", "layers", "IMG-01"))
     if not 1 <= rank <= 3 or (has_layers and rank == 3):
         refuse("", "dims", f"got {rank}, must be 1 to 3, and 1 or 2 with layers", "IMG-01")
-    has_samples = boolean(samples, Place("", "samples", "IMG-01"))
+    has_samples = boolean(samples, ArgumentName("", "samples", "IMG-01"))
     if has_samples and rank != 2:
         refuse("", "dims", f"got {rank}, must be 2 with samples", "IMG-01")
     fixed = None
@@ -319,7 +319,7 @@ def create(
     axes = rank, has_layers, has_samples
     form, shown = _form(kind, shape, axes, channels=channels, fixed=fixed)
     grid = shape[: form.rank]
-    levels = integer(mips, Place("", "mips", "IMG-04"))
+    levels = integer(mips, ArgumentName("", "mips", "IMG-04"))
     image = Image(device, allocated(device, form, grid, levels), shown, mips=levels)
     if values is not None:
         image[...] = values.reshape(image.shape) if values.size == image.size else values
@@ -328,11 +328,11 @@ def create(
 
 def _shape(value: Any) -> Ints | None:
     """Return a value as sizes; None if it is an array."""
-    place, integral = Place("", "shape", "IMG-01"), (int, np.integer)
+    argument, integral = ArgumentName("", "shape", "IMG-01"), (int, np.integer)
     if isinstance(value, integral):
-        return (integer(value, place),)
+        return (integer(value, argument),)
     is_shape = isinstance(value, (tuple, list)) and all(isinstance(n, integral) for n in value)
-    return integers(value, place) if is_shape else None
+    return integers(value, argument) if is_shape else None
 
 
 def _form(
@@ -352,7 +352,7 @@ def _form(
         message = f"got {shape}, of which {samples} are samples, must be 2, 4, 8, 16, 32 or 64"
         refuse("", "shape", message, "IMG-01")
     if channels is not None:
-        number = integer(channels, Place("", "channels", "IMG-02"))
+        number = integer(channels, ArgumentName("", "channels", "IMG-02"))
         if count is not None and number != count:
             refuse("", "channels", f"got {number}, must be {count}, the last size", "IMG-02")
         count = number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from vkops.arguments.values import Place, boolean, refuse
+from vkops.arguments.values import ArgumentName, boolean, refuse
 from vkops.errors import show
 from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.run.open_device import OpenDevice
@@ -37,13 +37,13 @@ class Sampler:
             if not isinstance(value, str) or value not in allowed:
                 message = f"got {show(value)}, must be {' or '.join(map(show, allowed))}"
                 refuse("", name, message, "IMG-07")
-        self.normalized: bool = boolean(normalized, Place("", "normalized", "IMG-07"))
+        self.normalized: bool = boolean(normalized, ArgumentName("", "normalized", "IMG-07"))
         if not self.normalized and address not in ("clamp", "border"):
             message = f"got {show(address)}, must be 'clamp' or 'border' without normalized"
             refuse("", "address", message, "IMG-07")
         self.filter: str = filter
         self.address: str = address
-        device.finish_streams()
+        device.make_ready()
         vulkan = device.vulkan
         self._vulkan = ref(vulkan)  # weak: default samplers are kept until their device is freed
         number, make = _ADDRESSES[address], vulkan.module.Sampler

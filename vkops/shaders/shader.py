@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vkops.arguments.values import Place, integer, integers
+from vkops.arguments.values import ArgumentName, integer, integers
 from vkops.errors import (
     BindingError,
     InvalidDescError,
@@ -392,11 +392,13 @@ class Shader(Module):
                 message = "is missing: give it, or threads for a number of invocations"
             raise InvalidDescError(self.name, "groups", message, "SH-07")
         value = groups if threads is None else threads
-        place = Place(self.name, "groups" if threads is None else "threads", "SH-07")
-        counts = integers(value, place) if isinstance(value, Sized) else (integer(value, place),)
+        argument = ArgumentName(self.name, "groups" if threads is None else "threads", "SH-07")
+        counts = (
+            integers(value, argument) if isinstance(value, Sized) else (integer(value, argument),)
+        )
         if not 1 <= len(counts) <= 3:
             message = f"got {len(counts)} numbers, must be one to three"
-            raise InvalidDescError(self.name, place.field, message, "SH-07")
+            raise InvalidDescError(self.name, argument.field, message, "SH-07")
         counts, sizes = (*counts, 1, 1)[:3], (1, 1, 1)
         if threads is not None:
             if min(counts) < 0:
@@ -413,7 +415,7 @@ class Shader(Module):
                     hint = f", {most} workgroups of {size}; give fewer, and loop over the grid in "
                     hint += "the shader"
                 message = f"got {counts[axis]}, must be 1 to {most * size} on this device{hint}"
-                raise InvalidDescError(self.name, f"{place.field}[{axis}]", message, "SH-07")
+                raise InvalidDescError(self.name, f"{argument.field}[{axis}]", message, "SH-07")
         return x, y, z
 
     def pack(self, values: packing.Values) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import ArgumentName, integer, refuse
 from vkops.errors import InvalidDescBufferError, show
 from vkops.gpu.memory import host_memory
 from vkops.plan import movements
@@ -83,7 +83,7 @@ def array(
     [[1, 2]]
     """
     tensor = asarray(obj, dtype, copy=copy, device=device)
-    missing = integer(ndmin, Place("ARRAY", "ndmin", "ARRAY-06")) - tensor.ndim
+    missing = integer(ndmin, ArgumentName("ARRAY", "ndmin", "ARRAY-06")) - tensor.ndim
     ones = (1,) * min(missing, 1000)  # reshape raises an error for more
     return tensor.reshape(ones + tensor.shape) if ones else tensor
 
@@ -295,13 +295,13 @@ def linspace(
     [0.0, 0.5, 1.0]
     """
     kind = None if dtype is None else as_dtype("LINSPACE", dtype)
-    count = integer(num, Place("LINSPACE", "num", "ARRAY-06"))
+    count = integer(num, ArgumentName("LINSPACE", "num", "ARRAY-06"))
     if count < 0:
         refuse("LINSPACE", "num", f"got {show(count)}, must be at least 0", "ARRAY-06")
     with numpy_refusals("LINSPACE", "start"):
         for field, value in (("start", start), ("stop", stop)):
             if np.ndim(value):
-                raise Place("LINSPACE", field, "ARRAY-10").wrong_kind(value, "a number")
+                raise ArgumentName("LINSPACE", field, "ARRAY-10").wrong_kind(value, "a number")
         _check_host_memory("LINSPACE", count, kind)
         elements = np.linspace(start, stop, count, endpoint=endpoint, dtype=kind)
     return as_tensor("LINSPACE", elements, device)
@@ -326,7 +326,7 @@ def _full(name: str, shape: Any, dtype: Any, device: DeviceLike, value: Any) -> 
     """Return a tensor filled with a scalar, which is converted as ``numpy.full`` does."""
     with numpy_refusals(name, "fill_value"):
         if np.ndim(value):
-            raise Place(name, "fill_value", "ARRAY-10").wrong_kind(value, "a scalar")
+            raise ArgumentName(name, "fill_value", "ARRAY-10").wrong_kind(value, "a scalar")
         element = np.full((), as_array(value) if dtype is None else value, dtype)
     home = chosen_device(name, device)
     plan = _fill[sizes_of(name, shape, element.itemsize), element.tobytes()]

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, integer
+from vkops.arguments.values import ArgumentName, integer
 from vkops.errors import CONVERSION_ERRORS, DeviceError
 from vkops.gpu.run.buffer import Buffer, MemoryView
 from vkops.gpu.run.cuda_device import LEGACY, CudaDevice
@@ -40,7 +40,7 @@ def cuda_of(device: OperatorDevice) -> CudaDevice:
     Raises:
         DeviceError: there is none, or the device is closed or lost, or a program is recorded.
     """
-    device.finish_streams()
+    device.make_ready()
     device.vulkan.refuse_recording("CUDA cannot be used, because nothing runs yet")
     found = device.vulkan.cuda
     if isinstance(found, str):
@@ -50,11 +50,11 @@ def cuda_of(device: OperatorDevice) -> CudaDevice:
 
 def stream_of(operator: str, stream: Any, refused: int) -> int:
     """Return CUDA's handle of a stream; None means its default stream (ARRAY-11)."""
-    place = Place(operator, "stream", "ARRAY-11")
-    handle = LEGACY if stream is None else integer(stream, place)
+    argument = ArgumentName(operator, "stream", "ARRAY-11")
+    handle = LEGACY if stream is None else integer(stream, argument)
     if handle < UNORDERED or handle == refused:
         first = UNORDERED - refused  # the other one of -1 and 0 is allowed
-        raise place.wrong_kind(stream, f"None, {first}, 1, 2, or a handle of a stream of CUDA")
+        raise argument.wrong_kind(stream, f"None, {first}, 1, 2, or a handle of a stream of CUDA")
     return handle
 
 
@@ -126,7 +126,7 @@ def copied(device: Any, exporter: Any) -> Any:
     vulkan = device.vulkan
     if kind != CUDA or vulkan.recording is not None:
         return None
-    device.finish_streams()
+    device.make_ready()
     cuda = vulkan.cuda
     if isinstance(cuda, str) or cuda.number != number:
         return None

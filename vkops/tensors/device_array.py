@@ -14,7 +14,7 @@ from weakref import ref
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, boolean, refuse
+from vkops.arguments.values import ArgumentName, boolean, refuse
 from vkops.errors import BindingError, DeviceError, OutOfDeviceMemoryError
 from vkops.extent import Extent
 from vkops.gpu.kernels.choice import MAX_DIMS
@@ -298,7 +298,7 @@ class DeviceArray:
         self.placed()
         if self._lazy is not None:
             buffer = self.copy()._buffer
-            self.device.finish_streams()
+            self.device.make_ready()
             with self.device.vulkan.lock:
                 if self._lazy is not None:  # otherwise another thread has copied them
                     self._buffer = buffer
@@ -372,7 +372,10 @@ class DeviceArray:
         """
         if out is None and wait is True:
             return self._elements()[0]
-        waits, array = boolean(wait, Place("NUMPY", "wait", "ARRAY-20")), self._checked_out(out)
+        waits, array = (
+            boolean(wait, ArgumentName("NUMPY", "wait", "ARRAY-20")),
+            self._checked_out(out),
+        )
         event = Event(self.device, self._copy_to(array, wait=waits))
         return array if waits else event
 
@@ -393,7 +396,7 @@ class DeviceArray:
         """Return ``out`` if the elements can be copied to it, or raise an error (ARRAY-20)."""
         kind = f"an array of {self.shape} {self.dtype} that can be written to"
         if not isinstance(out, np.ndarray):
-            raise Place("NUMPY", "out", "ARRAY-20").wrong_kind(out, kind)
+            raise ArgumentName("NUMPY", "out", "ARRAY-20").wrong_kind(out, kind)
         if (out.shape, out.dtype) != (self.shape, self.dtype) or not out.flags.writeable:
             what = "" if out.flags.writeable else " that is read-only"
             refuse("NUMPY", "out", f"got {out.shape} {out.dtype}{what}, must be {kind}", "ARRAY-20")
@@ -551,7 +554,7 @@ def _run_steps(
         return False
     steps = program.native_steps(device)
     if writes and steps:
-        device.finish_streams()
+        device.make_ready()
         return vulkan.start(vulkan.native.run, steps, reads, writes, program.name) > 0
     return not writes
 

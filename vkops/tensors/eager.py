@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, array, integer, refuse
+from vkops.arguments.values import ArgumentName, array, integer, refuse
 from vkops.errors import show
 from vkops.gpu.run.streaming import Progress
 from vkops.plan import movements
@@ -52,7 +52,7 @@ def split(
     [[0], [1, 2], [3, 4, 5]]
     """
     if type(axis) is not int:
-        axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
+        axis = integer(axis, ArgumentName("SPLIT", "axis", "SPLIT-02"))
     return _split("SPLIT", [source_of(x)], device, progress, _sizes_or_count(sizes_or_count), axis)
 
 
@@ -75,7 +75,7 @@ def join(
     [[0, 0], [1, 1], [1, 1]]
     """
     sources, dtypes = joinable("JOIN", tensors)
-    axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
+    axis = integer(axis, ArgumentName("JOIN", "axis", "JOIN-02"))
     return join_arrays("JOIN", sources, device, progress, "JOIN", dtypes, axis)[0]
 
 
@@ -102,9 +102,11 @@ def slice(
     >>> vkops.slice(np.arange(10), [8], [3], [-2]).numpy().tolist()
     [8, 6, 4]
     """
-    starts = counts(offsets, Place("SLICE", "offsets", "SLICE-01"))
-    lengths = counts(sizes, Place("SLICE", "sizes", "SLICE-01"))
-    steps = None if strides is None else counts(strides, Place("SLICE", "strides", "SLICE-01"))
+    starts = counts(offsets, ArgumentName("SLICE", "offsets", "SLICE-01"))
+    lengths = counts(sizes, ArgumentName("SLICE", "sizes", "SLICE-01"))
+    steps = (
+        None if strides is None else counts(strides, ArgumentName("SLICE", "strides", "SLICE-01"))
+    )
     source = source_of(x)
     if not isinstance(source, Tensor) and all(lengths):
         _slice[source.itemsize, starts, lengths, steps, packed(source.shape)]  # checks them
@@ -193,16 +195,16 @@ def entries(name: str, tensors: Any) -> Sequence[Any]:
     """Return the arrays or tensors to concatenate as a sequence (JOIN-01)."""
     if type(tensors) in (list, tuple):
         return tensors  # type: ignore[no-any-return]
-    place = Place(name, "tensors", "JOIN-01")
-    return array(tensors, place, lambda value, _: value, "arrays or tensors")
+    argument = ArgumentName(name, "tensors", "JOIN-01")
+    return array(tensors, argument, lambda value, _: value, "arrays or tensors")
 
 
 def _sizes_or_count(value: Any) -> Ints | int:
     if type(value) is int:
         return value
     if isinstance(value, Sized):
-        return counts(value, Place("SPLIT", "sizes_or_count", "SPLIT-06"))
-    return integer(value, Place("SPLIT", "sizes_or_count", "SPLIT-01"))
+        return counts(value, ArgumentName("SPLIT", "sizes_or_count", "SPLIT-06"))
+    return integer(value, ArgumentName("SPLIT", "sizes_or_count", "SPLIT-01"))
 
 
 def _sizes(sizes_or_count: Ints | int, whole: int) -> Ints:
@@ -217,7 +219,7 @@ def _sizes(sizes_or_count: Ints | int, whole: int) -> Ints:
     sizes = sizes_or_count
     if not sizes:
         refuse("SPLIT", field, "got no sizes, must be at least 1", "SPLIT-01")
-    shapes.check_not_negative(sizes, Place("SPLIT", field, "SPLIT-06"))
+    shapes.check_not_negative(sizes, ArgumentName("SPLIT", field, "SPLIT-06"))
     if sum(sizes) != whole:
         refuse("SPLIT", field, f"got a sum of {show(sum(sizes))}, must be {whole}", "SPLIT-06")
     return sizes

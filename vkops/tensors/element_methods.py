@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, boolean, integer, refuse
+from vkops.arguments.values import ArgumentName, boolean, integer, refuse
 from vkops.errors import InvalidDescError, InvalidDescTypeError, show
 from vkops.gpu.memory.pinned import access
 from vkops.gpu.run.buffer import Buffer
@@ -75,11 +75,11 @@ class ElementMethods(ViewMethods):
         (3, 4, 1)
         """
         if len(index) == 1 and not isinstance(index[0], tuple):
-            place = integer(index[0], Place("ITEM", "index", "ARRAY-09"))
-            if not -self.size <= place < self.size:
-                message = f"got {show(place)}, must be {-self.size} to {self.size - 1}"
+            argument = integer(index[0], ArgumentName("ITEM", "index", "ARRAY-09"))
+            if not -self.size <= argument < self.size:
+                message = f"got {show(argument)}, must be {-self.size} to {self.size - 1}"
                 shapes.refuse_index(elements.INDEX, message)
-            index = tuple(map(int, np.unravel_index(place % self.size, self.shape)))
+            index = tuple(map(int, np.unravel_index(argument % self.size, self.shape)))
         chosen = self[index[0] if len(index) == 1 else index] if index else self
         if chosen.size != 1:
             message = f"has {chosen.size} elements, must have 1"
@@ -158,7 +158,7 @@ class ElementMethods(ViewMethods):
         >>> x.tolist(), event.done
         ([4, 5], True)
         """
-        waits = boolean(wait, Place("SET", "wait", "ARRAY-10"))
+        waits = boolean(wait, ArgumentName("SET", "wait", "ARRAY-10"))
         source = self._assigned("SET", self.shape, value)
         if waits:
             elements.write(self, source)

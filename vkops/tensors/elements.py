@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.basic_index import ErrorFormats, basic_index
-from vkops.arguments.values import Place
+from vkops.arguments.values import ArgumentName
 from vkops.errors import CONVERSION_ERRORS, from_builtin, import_late
 from vkops.gpu.kernels.choice import MAX_DIMS
 from vkops.gpu.run.buffer import Buffer, HostBuffer, send
@@ -31,7 +31,7 @@ from vkops.tensors.shape_arguments import check_shape, packed, refuse_index
 
 # -- selecting -------------------------------------------------------------------------------------
 
-INDEX = Place("", "index", "ARRAY-09")
+INDEX = ArgumentName("", "index", "ARRAY-09")
 _TEXTS = ErrorFormats(  # NumPy's
     ellipses="an index can only have a single ellipsis ('...')",
     too_many="too many indices for array: array is {rank}-dimensional, but {count} were indexed",
@@ -49,27 +49,27 @@ class _Array(NamedTuple):
     """Whether it selects along a new axis of size 1, as a Boolean without dimensions does."""
 
 
-class Selection(NamedTuple):
+class IndexedView(NamedTuple):
     """The elements that arrays of indices select.
 
     The last axis of ``numbers`` has an index for each of the first axes of ``view``. Its other axes
-    become axes of the result, at ``place``. Around them are the remaining axes of ``view``.
+    become axes of the result, at ``axis``. Around them are the remaining axes of ``view``.
     """
 
     view: View
     numbers: IndexNumbers
-    place: int
+    axis: int
 
     @property
     def shape(self) -> Ints:
         """The shape of the result."""
         *shared, count = self.numbers.tensor.view.sizes
         rest = self.view.sizes[count:]
-        return (*rest[: self.place], *shared, *rest[self.place :])
+        return (*rest[: self.axis], *shared, *rest[self.axis :])
 
 
-def select(tensor: DeviceArray, index: Any) -> View | Selection:
-    """Return the view that a basic index selects, or the selection of an index with arrays."""
+def select(tensor: DeviceArray, index: Any) -> View | IndexedView:
+    """Return the view that a basic index selects, or the indexed view of an index with arrays."""
     items = index if isinstance(index, tuple) else (index,)
     parts = [part for item in items for part in _parts(tensor, item)]
     arrays = {i: part for i, part in enumerate(parts) if isinstance(part, _Array)}
@@ -94,14 +94,14 @@ def select(tensor: DeviceArray, index: Any) -> View | Selection:
     # If there are arrays, NumPy treats integers as arrays, too.
     advanced = [i for i, part in enumerate(parts) if isinstance(part, (_Array, int))]
     adjacent = advanced[-1] - advanced[0] < len(advanced)
-    return Selection(in_front(view, axes), numbers, axes[0] if adjacent else 0)
+    return IndexedView(in_front(view, axes), numbers, axes[0] if adjacent else 0)
 
 
-def gather(tensor: A, selected: Selection, name: str = "") -> A:
-    """Copy the elements of a selection."""
-    view, (memory, numbers), place = selected
+def gather(tensor: A, selected: IndexedView, name: str = "") -> A:
+    """Copy the elements of an indexed view."""
+    view, (memory, numbers), axis = selected
     check_shape(name, selected.shape, tensor.dtype.itemsize)
-    plan = take_indices[view, numbers, selected.shape, place, tensor.dtype.itemsize]
+    plan = take_indices[view, numbers, selected.shape, axis, tensor.dtype.itemsize]
     return tensor._run(plan, [tensor.placed()[0], memory], tensor.dtype)
 
 
@@ -206,10 +206,10 @@ def write_indexed(
     if 0 in shape:
         return
     origin, read = _readable(source, shape, base.buffer)
-    view, (memory, numbers), place = selected
+    view, (memory, numbers), axis = selected
     if not isinstance(memory, np.ndarray) and memory.buffer is base.buffer:
         memory = memory.copy()
-    plan = plans[read, view, numbers, place, base.nbytes, target.dtype.itemsize]
+    plan = plans[read, view, numbers, axis, base.nbytes, target.dtype.itemsize]
     base._write_plan(plan, [origin, memory])
 
 
@@ -294,5 +294,5 @@ def _ends(tensor: DeviceArray, long: list[int], edge: int) -> npt.NDArray[Any]:
         return tensor.numpy()
     places = [np.r_[: edge + 1, tensor.shape[axis] - edge : tensor.shape[axis]] for axis in long]
     numbers = tuples(np.ix_(*places), [tensor.shape[axis] for axis in long], INDEX)
-    gathered = gather(tensor, Selection(in_front(tensor.placed()[1], long), numbers, 0))
+    gathered = gather(tensor, IndexedView(in_front(tensor.placed()[1], long), numbers, 0))
     return np.moveaxis(gathered.numpy(), range(len(long)), long)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, integer
+from vkops.arguments.values import ArgumentName, integer
 from vkops.errors import (
     CONVERSION_ERRORS,
     DeviceError,
@@ -191,11 +191,11 @@ def refuse_export(field: str, message: str) -> NoReturn:
 
 def pair(field: str, value: Any) -> tuple[int, int]:
     """Return an argument of ``__dlpack__`` that is two integers (ARRAY-11)."""
-    place = Place("__dlpack__", field, "ARRAY-11")
+    argument = ArgumentName("__dlpack__", field, "ARRAY-11")
     if not isinstance(value, tuple) or len(value) != 2:
-        raise place.wrong_kind(value, "a tuple of two integers")
+        raise argument.wrong_kind(value, "a tuple of two integers")
     first, second = value
-    return integer(first, place), integer(second, place)
+    return integer(first, argument), integer(second, argument)
 
 
 # -- types that NumPy lacks -----------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place
+from vkops.arguments.values import ArgumentName
 from vkops.errors import import_late, show
 from vkops.plan.indexing import IndexTensor
 from vkops.plan.view import Ints, View
@@ -50,23 +50,23 @@ class IndexNumbers(NamedTuple):
 
 
 def as_indices(
-    value: Any, place: Place, device: OperatorDevice, *, masks: bool = False
+    value: Any, argument: ArgumentName, device: OperatorDevice, *, masks: bool = False
 ) -> IndexSource:
     """Return a tensor that the device can read, or an array; ``masks`` allows Booleans."""
     if isinstance(value, DeviceArray) and masks and value.dtype.kind == "b":
-        check_device(place.operator, place.field, value, device)
+        check_device(argument.operator, argument.field, value, device)
         return value
     if isinstance(value, DeviceArray):
         if value.dtype.name not in _TYPES or not value.dtype.isnative:
             message = f"is a tensor of {value.dtype}, must be of {', '.join(_TYPES)}"
-            refuse_index(place, message)
-        check_device(place.operator, place.field, value, device)
+            refuse_index(argument, message)
+        check_device(argument.operator, argument.field, value, device)
         return value
-    with numpy_refusals(place.operator, place.field, place.rule):
+    with numpy_refusals(argument.operator, argument.field, argument.rule):
         is_sequence = isinstance(value, Sized) and not hasattr(value, "__array__")
         if is_sequence and len(value) > MAX_ENTRIES:  # such as a range
             message = f"has {len(value)} entries, must be an array or have {MAX_ENTRIES} at most"
-            refuse_index(place, message)
+            refuse_index(argument, message)
         array = np.asarray(value)
     if not array.size and not isinstance(value, np.ndarray):
         array = array.astype(np.int64)  # NumPy converts an empty list to floats
@@ -74,20 +74,20 @@ def as_indices(
         return array
     if array.dtype.kind not in "iu":
         allowed = "integers, slices, ..., None and arrays of integers or Booleans"
-        refuse_index(place, f"got {show(value)}, must be {allowed if masks else 'integers'}")
+        refuse_index(argument, f"got {show(value)}, must be {allowed if masks else 'integers'}")
     known = array.dtype.name in _TYPES
     return array.astype(array.dtype.newbyteorder("=") if known else np.int64, copy=False)
 
 
-def check_range(indices: IndexSource, axis: int, size: int, place: Place) -> None:
+def check_range(indices: IndexSource, axis: int, size: int, argument: ArgumentName) -> None:
     """Raise an error for indices on the host that are out of range, or any if the axis is empty."""
     if isinstance(indices, np.ndarray) and indices.size:
         minimum, maximum = int(indices.min()), int(indices.max())
         if minimum < -size or maximum >= size:
             outside = maximum if maximum >= size else minimum
-            refuse_index(place, f"got {outside}, which is outside of axis {axis} of size {size}")
+            refuse_index(argument, f"got {outside}, which is outside of axis {axis} of size {size}")
     elif indices.size and not size:
-        refuse_index(place, f"has {indices.size} indices of axis {axis}, which is empty")
+        refuse_index(argument, f"has {indices.size} indices of axis {axis}, which is empty")
 
 
 def _wide(array: IndexSource) -> IndexSource:
@@ -100,22 +100,24 @@ def _wide(array: IndexSource) -> IndexSource:
     return converted
 
 
-def common_shape(shapes: Sequence[Ints], place: Place) -> Ints:
+def common_shape(shapes: Sequence[Ints], argument: ArgumentName) -> Ints:
     """Return the shape that arrays of some shapes are broadcast to, or raise an error."""
     shape = broadcast_shapes(shapes)
     if shape is None:
-        refuse_index(place, f"shapes {show(shapes)} cannot be broadcast together")
+        refuse_index(argument, f"shapes {show(shapes)} cannot be broadcast together")
     return shape
 
 
-def tuples(arrays: Sequence[IndexSource], sizes: Sequence[int], place: Place) -> IndexNumbers:
+def tuples(
+    arrays: Sequence[IndexSource], sizes: Sequence[int], argument: ArgumentName
+) -> IndexNumbers:
     """Return tuples with one index of each array; the arrays are broadcast together.
 
     ``sizes`` are the sizes of the axes that the arrays select from. The last axis of the result
     numbers the arrays. If one of several arrays is a tensor, the device packs the tuples.
     """
-    shape = common_shape([array.shape for array in arrays], place)
-    check_shape(place.operator, (*shape, len(arrays)), 8)
+    shape = common_shape([array.shape for array in arrays], argument)
+    check_shape(argument.operator, (*shape, len(arrays)), 8)
     if len(arrays) == 1:
         numbers = IndexNumbers.of(arrays[0])
         return numbers.over(numbers.tensor.view.insert(len(shape)))
@@ -128,14 +130,14 @@ def tuples(arrays: Sequence[IndexSource], sizes: Sequence[int], place: Place) ->
     fits = max(sizes) - 1 <= min(np.iinfo(dtype).max for dtype in types)
     if not tensors:
         dtype = types.pop() if fits else np.dtype(np.int64)
-        with numpy_refusals(place.operator, place.field, place.rule):
+        with numpy_refusals(argument.operator, argument.field, argument.rule):
             whole = np.empty((*shape, len(arrays)), dtype)
             for number, array in enumerate(arrays):
                 whole[..., number] = array
         return IndexNumbers.of(whole)
     if len(types) > 1 or not (fits or len(tensors) == len(arrays)):
         names = ", ".join(str(array.dtype) for array in arrays)
-        refuse_index(place, f"has arrays of {names}, which must be of one data type in tensors")
+        refuse_index(argument, f"has arrays of {names}, which must be of one data type in tensors")
     (dtype,) = types
     parts = [
         IndexNumbers.of(

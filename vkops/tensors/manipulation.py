@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import ArgumentName, integer, refuse
 from vkops.errors import show
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.movements import pack
@@ -47,10 +47,10 @@ def array_split(
     >>> [part.numpy().tolist() for part in vkops.array_split(np.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
     """
-    axis = integer(axis, Place("ARRAY_SPLIT", "axis", "ARRAY-01"))
-    place = Place("ARRAY_SPLIT", "indices_or_sections", "ARRAY-06")
+    axis = integer(axis, ArgumentName("ARRAY_SPLIT", "axis", "ARRAY-01"))
+    argument = ArgumentName("ARRAY_SPLIT", "indices_or_sections", "ARRAY-06")
     value = indices_or_sections
-    at = shapes.counts(value, place) if isinstance(value, Sized) else integer(value, place)
+    at = shapes.counts(value, argument) if isinstance(value, Sized) else integer(value, argument)
     return _array_split("ARRAY_SPLIT", [source_of(x)], device, progress, at, axis)
 
 
@@ -129,7 +129,7 @@ def concat(
         dtypes = (common,) * len(sources)
     if axis is None:
         return _concat_flat("CONCAT", sources, device, progress, dtypes)[0]
-    axis = integer(axis, Place("CONCAT", "axis", "JOIN-02"))
+    axis = integer(axis, ArgumentName("CONCAT", "axis", "JOIN-02"))
     return join_arrays("CONCAT", sources, device, progress, "CONCAT", dtypes, axis)[0]
 
 
@@ -165,7 +165,7 @@ def stack(
     [[1, 3], [2, 4]]
     """
     sources, dtypes = joinable("STACK", arrays)
-    axis = integer(axis, Place("STACK", "axis", "ARRAY-01"))
+    axis = integer(axis, ArgumentName("STACK", "axis", "ARRAY-01"))
     return _stack("STACK", sources, device, progress, dtypes, axis)[0]
 
 

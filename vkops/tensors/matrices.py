@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import ArgumentName, integer, refuse
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.diagonals import fill_diagonals, on_diagonal
 from vkops.plan.region import Fill, Read
@@ -36,7 +36,7 @@ def diag(x: Any, /, k: int = 0, *, device: DeviceLike = None, progress: Progress
     source = source_of(x)
     if source.ndim == 2:
         return as_tensor("DIAG", source, device).diagonal(k)
-    k = integer(k, Place("DIAG", "k", "ARRAY-13"))
+    k = integer(k, ArgumentName("DIAG", "k", "ARRAY-13"))
     return _diag("DIAG", [source], device, progress, k)[0]
 
 
@@ -64,7 +64,7 @@ def tril(x: Any, /, k: int = 0, *, device: DeviceLike = None, progress: Progress
     >>> vkops.tril([[1, 2], [3, 4]]).numpy().tolist()
     [[1, 0], [3, 4]]
     """
-    k = integer(k, Place("TRIL", "k", "ARRAY-13"))
+    k = integer(k, ArgumentName("TRIL", "k", "ARRAY-13"))
     return _triangle("TRIL", [native(x)], device, progress, "TRIL", k)[0]
 
 
@@ -80,7 +80,7 @@ def triu(x: Any, /, k: int = 0, *, device: DeviceLike = None, progress: Progress
     >>> vkops.triu([[1, 2], [3, 4]], 1).numpy().tolist()
     [[0, 2], [0, 0]]
     """
-    k = integer(k, Place("TRIU", "k", "ARRAY-13"))
+    k = integer(k, ArgumentName("TRIU", "k", "ARRAY-13"))
     return _triangle("TRIU", [native(x)], device, progress, "TRIU", k)[0]
 
 
@@ -115,10 +115,10 @@ def eye(
     [[0, 1, 0], [0, 0, 1]]
     """
     home = chosen_device("EYE", device) or default_device()
-    rows = integer(n_rows, Place("EYE", "n_rows", "ARRAY-06"))
-    columns = rows if n_cols is None else integer(n_cols, Place("EYE", "n_cols", "ARRAY-06"))
-    check_not_negative((rows, columns), Place("EYE", "shape", "ARRAY-06"))
-    k = integer(k, Place("EYE", "k", "ARRAY-13"))
+    rows = integer(n_rows, ArgumentName("EYE", "n_rows", "ARRAY-06"))
+    columns = rows if n_cols is None else integer(n_cols, ArgumentName("EYE", "n_cols", "ARRAY-06"))
+    check_not_negative((rows, columns), ArgumentName("EYE", "shape", "ARRAY-06"))
+    k = integer(k, ArgumentName("EYE", "k", "ARRAY-13"))
     kind = as_dtype("EYE", dtype)
     with numpy_refusals("EYE", "dtype", "T-02"):
         one = np.eye(1, dtype=kind)

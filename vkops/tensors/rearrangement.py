@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, refuse
+from vkops.arguments.values import ArgumentName, refuse
 from vkops.errors import show
 from vkops.gpu.run.streaming import Progress
 from vkops.plan import index_runs, movements
@@ -54,12 +54,12 @@ def roll(
     >>> vkops.roll(np.arange(5), 2).numpy().tolist()
     [3, 4, 0, 1, 2]
     """
-    shifts = shapes.one_or_more(shift, Place("ROLL", "shift", "ARRAY-06"))
+    shifts = shapes.one_or_more(shift, ArgumentName("ROLL", "shift", "ARRAY-06"))
     source = source_of(x)
     if axis is None:
         return _roll("ROLL", [source], device, progress, (sum(shifts),), False)[0]
     rank = source.ndim
-    numbers = shapes.one_or_more(axis, Place("ROLL", "axis", "ARRAY-01"))
+    numbers = shapes.one_or_more(axis, ArgumentName("ROLL", "axis", "ARRAY-01"))
     axes = [shapes.one_axis("ROLL", number, rank) for number in numbers]
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         message = f"got {len(shifts)} shifts, must be 1 or {len(axes)}, as many as axes"
@@ -101,9 +101,9 @@ def tile(
     >>> vkops.tile([1, 2], (2, 2)).numpy().tolist()
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
-    place = Place("TILE", "repetitions", "ARRAY-06")
-    times = shapes.one_or_more(repetitions, place)
-    shapes.check_not_negative(times, place)
+    argument = ArgumentName("TILE", "repetitions", "ARRAY-06")
+    times = shapes.one_or_more(repetitions, argument)
+    shapes.check_not_negative(times, argument)
     return _tile("TILE", [source_of(x)], device, progress, times)[0]
 
 
@@ -161,9 +161,9 @@ def repeat(
     >>> vkops.repeat([1, 2, 3], [2, 0, 1]).numpy().tolist()
     [1, 1, 3]
     """
-    place = Place("REPEAT", "repeats", "ARRAY-06")
-    times = shapes.one_or_more(repeats, place)
-    shapes.check_not_negative(times, place)
+    argument = ArgumentName("REPEAT", "repeats", "ARRAY-06")
+    times = shapes.one_or_more(repeats, argument)
+    shapes.check_not_negative(times, argument)
     source = source_of(x)
     if axis is not None:
         axis = shapes.one_axis("REPEAT", axis, max(1, source.ndim))
@@ -269,7 +269,7 @@ def pad(
     rank = source.ndim
     widths = _pairs("pad_width", pad_width, rank, "ARRAY-06")
     if widths.dtype.kind not in "iu":
-        raise Place("PAD", "pad_width", "ARRAY-06").wrong_kind(pad_width, "integers")
+        raise ArgumentName("PAD", "pad_width", "ARRAY-06").wrong_kind(pad_width, "integers")
     lowest = widths.min()
     if lowest < 0:
         refuse("PAD", "pad_width", f"got {lowest}, must be at least 0", "ARRAY-06")

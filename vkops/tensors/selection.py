@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place
+from vkops.arguments.values import ArgumentName
 from vkops.plan.view import View
 from vkops.tensors import index_arrays
 from vkops.tensors.array_plan import in_front, put_along, take_along
-from vkops.tensors.elements import Selection, gather, write_indexed
+from vkops.tensors.elements import IndexedView, gather, write_indexed
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.index_arrays import IndexNumbers, IndexSource
 from vkops.tensors.operations import as_tensor
@@ -46,10 +46,10 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, device: DeviceLike
         axis = one_axis("TAKE", axis, max(1, len(tensor.shape)))
     if axis is None or not tensor.shape:  # in NumPy, a scalar has the axis 0
         tensor, axis = tensor.reshape(-1), 0
-    place = Place("TAKE", "indices", "ARRAY-14")
-    positions = _indices(tensor, indices, axis, place)
-    numbers = index_arrays.tuples([positions], [tensor.shape[axis]], place)
-    return gather(tensor, Selection(in_front(tensor.placed()[1], [axis]), numbers, axis), "TAKE")
+    argument = ArgumentName("TAKE", "indices", "ARRAY-14")
+    positions = _indices(tensor, indices, axis, argument)
+    numbers = index_arrays.tuples([positions], [tensor.shape[axis]], argument)
+    return gather(tensor, IndexedView(in_front(tensor.placed()[1], [axis]), numbers, axis), "TAKE")
 
 
 def take_along_axis(
@@ -103,7 +103,7 @@ def put_along_axis(x: Tensor, indices: Any, values: Any, axis: int | None) -> No
     """
     name = "PUT_ALONG_AXIS"
     if not isinstance(x, Tensor):
-        raise Place(name, "x", "ARRAY-14").wrong_kind(x, "a Tensor")
+        raise ArgumentName(name, "x", "ARRAY-14").wrong_kind(x, "a Tensor")
     x._check_writable(name)
     target = x.reshape(-1) if axis is None else x
     along = one_axis(name, 0 if axis is None else axis, target.ndim)
@@ -122,9 +122,9 @@ def _on_device(name: str, x: Any, indices: Any, device: DeviceLike) -> Tensor:
     return as_tensor(name, x, device)
 
 
-def _indices(tensor: Tensor, value: Any, axis: int, place: Place) -> IndexSource:
-    indices = index_arrays.as_indices(value, place, tensor.device)
-    index_arrays.check_range(indices, axis, tensor.shape[axis], place)
+def _indices(tensor: Tensor, value: Any, axis: int, argument: ArgumentName) -> IndexSource:
+    indices = index_arrays.as_indices(value, argument, tensor.device)
+    index_arrays.check_range(indices, axis, tensor.shape[axis], argument)
     return indices
 
 
@@ -133,12 +133,12 @@ def _along(name: str, tensor: Tensor, indices: Any, axis: int) -> tuple[View, In
 
     Both are broadcast to one shape, except for the axis of the view.
     """
-    place = Place(name, "indices", "ARRAY-14")
-    positions = _indices(tensor, indices, axis, place)
+    argument = ArgumentName(name, "indices", "ARRAY-14")
+    positions = _indices(tensor, indices, axis, argument)
     if len(positions.shape) != tensor.ndim:
-        refuse_index(place, f"has rank {len(positions.shape)}, must be {tensor.ndim}, that of x")
+        refuse_index(argument, f"has rank {len(positions.shape)}, must be {tensor.ndim}, that of x")
     before, size, after = tensor.shape[:axis], tensor.shape[axis], tensor.shape[axis + 1 :]
-    shape = index_arrays.common_shape([(*before, 1, *after), positions.shape], place)
+    shape = index_arrays.common_shape([(*before, 1, *after), positions.shape], argument)
     check_shape(name, shape, max(8, tensor.dtype.itemsize))
     view = tensor.placed()[1].broadcast((*shape[:axis], size, *shape[axis + 1 :]))
     numbers = IndexNumbers.of(positions)

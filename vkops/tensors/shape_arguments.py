@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer, integers, refuse
+from vkops.arguments.values import ArgumentName, integer, integers, refuse
 from vkops.errors import InvalidDescIndexError, show
 from vkops.plan import size_limits
 from vkops.plan.view import Ints, View
@@ -27,23 +27,27 @@ def packed(shape: Ints) -> View:
     return View.packed(shape)
 
 
-def refuse_index(place: Place, message: str) -> NoReturn:
+def refuse_index(argument: ArgumentName, message: str) -> NoReturn:
     """Raise an error that is an IndexError and a ValueError, as NumPy's AxisError is."""
-    raise InvalidDescIndexError(*place[:2], message, place.rule)
+    raise InvalidDescIndexError(*argument[:2], message, argument.rule)
 
 
 def in_rank(name: str, axis: int, rank: int, rule: str, field: str = "axis") -> int:
     """Return an axis counted from the front; negative ones count from the end."""
     if rank == 0:
-        refuse_index(Place(name, field, rule), "the array has no dimensions")
+        refuse_index(ArgumentName(name, field, rule), "the array has no dimensions")
     if not -rank <= axis < rank:
-        refuse_index(Place(name, field, rule), f"got {show(axis)}, must be {-rank} to {rank - 1}")
+        refuse_index(
+            ArgumentName(name, field, rule), f"got {show(axis)}, must be {-rank} to {rank - 1}"
+        )
     return axis % rank
 
 
 def one_axis(name: str, axis: Any, rank: int, field: str = "axis") -> int:
     """Return an axis, converted and counted from the front (ARRAY-01)."""
-    return in_rank(name, integer(axis, Place(name, field, "ARRAY-01")), rank, "ARRAY-01", field)
+    return in_rank(
+        name, integer(axis, ArgumentName(name, field, "ARRAY-01")), rank, "ARRAY-01", field
+    )
 
 
 def two_axes(name: str, axis1: Any, axis2: Any, rank: int) -> Ints:
@@ -53,7 +57,7 @@ def two_axes(name: str, axis1: Any, axis2: Any, rank: int) -> Ints:
 
 def some_axes(name: str, value: Any, rank: int, field: str = "axis") -> Ints:
     """Return one or several axes (ARRAY-01), each at most once (ARRAY-02)."""
-    numbers = one_or_more(value, Place(name, field, "ARRAY-01"))
+    numbers = one_or_more(value, ArgumentName(name, field, "ARRAY-01"))
     axes = tuple([in_rank(name, axis, rank, "ARRAY-01", field) for axis in numbers])
     if len(set(axes)) < len(axes):
         refuse(name, field, f"got {show(value)}, must name each dimension once at most", "ARRAY-02")
@@ -64,29 +68,29 @@ def may_copy(name: str, copy: Any) -> bool | None:
     """Return the argument ``copy``: True for a copy, False to forbid it, or None (ARRAY-16)."""
     if copy is None or isinstance(copy, (bool, np.bool_)):
         return None if copy is None else bool(copy)
-    raise Place(name, "copy", "ARRAY-16").wrong_kind(copy, "True, False or None")
+    raise ArgumentName(name, "copy", "ARRAY-16").wrong_kind(copy, "True, False or None")
 
 
-def one_or_more(value: Any, place: Place) -> Ints:
+def one_or_more(value: Any, argument: ArgumentName) -> Ints:
     """Return one integer or a sequence of integers as a tuple."""
     if type(value) is int:  # by far the most frequent case
         return (value,)
-    return counts(value, place) if isinstance(value, Sized) else (integer(value, place),)
+    return counts(value, argument) if isinstance(value, Sized) else (integer(value, argument),)
 
 
-def counts(values: Any, place: Place) -> Ints:
+def counts(values: Any, argument: ArgumentName) -> Ints:
     """Convert a sequence of integers to a tuple."""
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
         return tuple(values.tolist())  # fast for the many elements that an array can have
-    return integers(tuple(values) if type(values) is list else values, place)
+    return integers(tuple(values) if type(values) is list else values, argument)
 
 
-def check_not_negative(values: Ints, place: Place) -> None:
+def check_not_negative(values: Ints, argument: ArgumentName) -> None:
     """Raise an error for negative sizes or counts."""
     for i, value in enumerate(values):
         if value < 0:
             message = f"got {show(value)}, must be at least 0"
-            refuse(place.operator, f"{place.field}[{i}]", message, place.rule)
+            refuse(argument.operator, f"{argument.field}[{i}]", message, argument.rule)
 
 
 def check_shape(name: str, shape: Ints, itemsize: int) -> None:
@@ -99,9 +103,9 @@ def check_shape(name: str, shape: Ints, itemsize: int) -> None:
 
 def sizes_of(name: str, shape: Any, itemsize: int) -> Ints:
     """Return the sizes of a new array (ARRAY-06), which are not too large for NumPy (ARRAY-03)."""
-    place = Place(name, "shape", "ARRAY-06")
-    sizes = one_or_more(shape, place)
-    check_not_negative(sizes, place)
+    argument = ArgumentName(name, "shape", "ARRAY-06")
+    sizes = one_or_more(shape, argument)
+    check_not_negative(sizes, argument)
     check_shape(name, sizes, itemsize)
     return sizes
 

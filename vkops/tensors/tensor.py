@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from vkops.arguments.other_names import hint, suggest_names
 from vkops.arguments.refused_operators import computing_function, refuse_operators
-from vkops.arguments.values import Place, boolean, instance, number, refuse
+from vkops.arguments.values import ArgumentName, boolean, instance, number, refuse
 from vkops.errors import (
     CONVERSION_ERRORS,
     InvalidDescError,
@@ -72,7 +72,7 @@ class Flags(NamedTuple):
 
 
 _INTERNAL = frozenset(
-    """check_usable finish_streams fits from_array image_pool is_read_only make mapped over
+    """check_usable fits from_array image_pool is_read_only make make_ready mapped over
     owns_buffer pack pinned_pool placed pool shared_pool submit tuning vulkan wait words""".split()  # noqa: SIM905
 )
 """Names that other modules of vkops use; ``dir`` leaves them out."""
@@ -252,7 +252,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
                 (ARRAY-19).
         """
         if stream is not None:
-            raise Place("TO_DEVICE", "stream", "ARRAY-19").wrong_kind(stream, "None")
+            raise ArgumentName("TO_DEVICE", "stream", "ARRAY-19").wrong_kind(stream, "None")
         return self.to(device)
 
     def __enter__(self) -> Tensor:
@@ -393,7 +393,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
         [7, 2, 3]
         """
         self.device.check_usable()
-        seconds = number(timeout, Place("SHARE", "timeout", "ARRAY-21"))
+        seconds = number(timeout, ArgumentName("SHARE", "timeout", "ARRAY-21"))
         if not 0 < seconds < MAX_SECONDS:
             message = f"got {show(timeout)}, must be above 0 and less than {MAX_SECONDS:,} seconds"
             refuse("SHARE", "timeout", message, "ARRAY-21")
@@ -552,8 +552,11 @@ class Device(OperatorDevice):
         """
         if shared is False and wait is True:
             return Tensor.from_array(self, array)
-        waits, source = boolean(wait, Place("TENSOR", "wait", "ARRAY-06")), exchange.as_array(array)
-        if boolean(shared, Place("TENSOR", "shared", "ARRAY-06")):
+        waits, source = (
+            boolean(wait, ArgumentName("TENSOR", "wait", "ARRAY-06")),
+            exchange.as_array(array),
+        )
+        if boolean(shared, ArgumentName("TENSOR", "shared", "ARRAY-06")):
             tensor = self.empty(source.shape, source.dtype, shared=True)
         else:
             tensor = Tensor(self, source.shape, source.dtype)
@@ -567,7 +570,7 @@ class Device(OperatorDevice):
 
         Those of a ``shared`` one, which other processes can see, are zeros; see ``Tensor.share``.
         """
-        if boolean(shared, Place("EMPTY", "shared", "ARRAY-06")):
+        if boolean(shared, ArgumentName("EMPTY", "shared", "ARRAY-06")):
             kind = as_dtype("EMPTY", dtype)
             sizes = shapes.sizes_of("EMPTY", shape, kind.itemsize)
             nbytes = ceil_div(prod(sizes) * kind.itemsize, 4) * 4
@@ -667,7 +670,7 @@ class Device(OperatorDevice):
         >>> x.is_ready
         True
         """
-        self.finish_streams()
+        self.make_ready()
         return Event(self, self.vulkan.native.submitted)
 
     def record(self) -> RecordedProgram:
@@ -693,7 +696,7 @@ class Device(OperatorDevice):
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        self.finish_streams()
+        self.make_ready()
         self.vulkan.settle()
 
     def wait_stream(self, stream: int | None = None) -> None:
@@ -762,8 +765,8 @@ def open_shared(handle: SharedHandle, device: DeviceLike = None) -> Tensor:
     >>> vkops.open_shared(x.share(), x.device).tolist()
     [1.5]
     """
-    place = Place("OPEN_SHARED", "handle", "ARRAY-21")
-    known = instance(SharedHandle, "a handle of Tensor.share", handle, place)
+    argument = ArgumentName("OPEN_SHARED", "handle", "ARRAY-21")
+    known = instance(SharedHandle, "a handle of Tensor.share", handle, argument)
     home = default_device() if device is None else as_device("OPEN_SHARED", device)
     return Tensor.over(home, known.opened(home), known.shape, known.dtype)
 
@@ -779,7 +782,7 @@ def as_device(name: str, device: DeviceLike) -> Device:
         return device
     if isinstance(device, bool) or not isinstance(device, (str, int)):
         kinds = "a Device, the index of an adapter, or part of its name"
-        raise Place(name, "device", "B-02").wrong_kind(device, kinds)
+        raise ArgumentName(name, "device", "B-02").wrong_kind(device, kinds)
     return _opened(adapter.choose(device).index)
 
 

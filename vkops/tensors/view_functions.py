@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import ArgumentName, integer, refuse
 from vkops.errors import show
 from vkops.tensors.index_arrays import common_shape
 from vkops.tensors.operations import as_tensor, as_tensors
@@ -198,8 +198,8 @@ def broadcast_arrays(*arrays: Any, device: DeviceLike = None) -> list[Tensor]:
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
     tensors = as_tensors("BROADCAST_ARRAYS", arrays, device)
-    place = Place("BROADCAST_ARRAYS", "arrays", "ARRAY-04")
-    shape = common_shape([x.shape for x in tensors], place)
+    argument = ArgumentName("BROADCAST_ARRAYS", "arrays", "ARRAY-04")
+    shape = common_shape([x.shape for x in tensors], argument)
     return [x.broadcast_to(shape) for x in tensors]
 
 
@@ -244,6 +244,6 @@ def rollaxis(x: Any, axis: int, start: int = 0, /, *, device: DeviceLike = None)
     """A view with an axis moved to before the axis ``start``, which may be the rank."""
     tensor = as_tensor("ROLLAXIS", x, device)
     axis = one_axis("ROLLAXIS", axis, tensor.ndim)
-    end = integer(start, Place("ROLLAXIS", "start", "ARRAY-01"))
+    end = integer(start, ArgumentName("ROLLAXIS", "start", "ARRAY-01"))
     end = end if end == tensor.ndim else one_axis("ROLLAXIS", end, tensor.ndim, "start")
     return tensor.moveaxis(axis, end - (axis < end))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import TYPE_CHECKING, Any
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import ArgumentName, integer, refuse
 from vkops.errors import show
 from vkops.plan.view import Ints
 from vkops.tensors import shape_arguments as shapes
@@ -110,7 +110,7 @@ class ViewMethods(DeviceArray):
         >>> vkops.asarray([[1, 2], [3, 4]]).rot90().tolist()
         [[2, 4], [1, 3]]
         """
-        turns = integer(k, Place("ROT90", "k", "ARRAY-06")) % 4
+        turns = integer(k, ArgumentName("ROT90", "k", "ARRAY-06")) % 4
         plane = shapes.some_axes("ROT90", axes, self.ndim, "axes")
         if len(plane) != 2:
             refuse("ROT90", "axes", f"got {len(plane)} axes, must be 2", "ARRAY-02")
@@ -137,7 +137,7 @@ class ViewMethods(DeviceArray):
         [[1, 2], [3, 4]]
         """
         value = shape[0] if len(shape) == 1 else shape
-        sizes = shapes.one_or_more(value, Place("RESHAPE", "shape", "ARRAY-03"))
+        sizes = shapes.one_or_more(value, ArgumentName("RESHAPE", "shape", "ARRAY-03"))
         if not (isinstance(order, str) and order in ("C", "F")):
             refuse("RESHAPE", "order", f"got {show(order)}, must be 'C' or 'F'", "ARRAY-15")
         if order == "F":
@@ -179,12 +179,12 @@ class ViewMethods(DeviceArray):
         >>> vkops.asarray([1, 2]).broadcast_to((2, 2)).tolist()
         [[1, 2], [1, 2]]
         """
-        place = Place("BROADCAST_TO", "shape", "ARRAY-04")
-        sizes = shapes.one_or_more(shape, place)
-        shapes.check_not_negative(sizes, place)
+        argument = ArgumentName("BROADCAST_TO", "shape", "ARRAY-04")
+        sizes = shapes.one_or_more(shape, argument)
+        shapes.check_not_negative(sizes, argument)
         if shapes.broadcast_shapes([self.shape, sizes]) != sizes:
             message = f"got {show(sizes)}, must end like {self.shape}; only a size of 1 can become "
-            refuse(*place[:2], message + "another", "ARRAY-04")
+            refuse(*argument[:2], message + "another", "ARRAY-04")
         shapes.check_shape("BROADCAST_TO", sizes, self.dtype.itemsize)
         base, view = self.placed()
         return self._over(base, view.broadcast(sizes), read_only=True)
@@ -221,7 +221,7 @@ class ViewMethods(DeviceArray):
         if axes[0] == axes[1]:
             message = f"got {show(axis2)}, must be another dimension than axis1"
             refuse("DIAGONAL", "axis2", message, "ARRAY-02")
-        k = integer(offset, Place("DIAGONAL", "offset", "ARRAY-13"))
+        k = integer(offset, ArgumentName("DIAGONAL", "offset", "ARRAY-13"))
         base, view = self.placed()
         return self._over(base, view.diagonal(k, *axes), read_only=True)
 
@@ -235,7 +235,9 @@ class ViewMethods(DeviceArray):
         >>> vkops.asarray([1, 2]).expand_dims(1).shape
         (2, 1)
         """
-        rank = self.ndim + len(shapes.one_or_more(axis, Place("EXPAND_DIMS", "axis", "ARRAY-01")))
+        rank = self.ndim + len(
+            shapes.one_or_more(axis, ArgumentName("EXPAND_DIMS", "axis", "ARRAY-01"))
+        )
         axes = shapes.some_axes("EXPAND_DIMS", axis, rank) if rank else ()
         base, view = self.placed()
         for new in sorted(axes):

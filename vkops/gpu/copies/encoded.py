@@ -14,8 +14,8 @@ from vkops.extent import Extent
 from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.copies.rectangles import (
     MAX_ROWS,
-    Grid,
-    Numbers,
+    Int64Array,
+    LinearImage,
     Rectangles,
     filled_word,
     in_order,
@@ -72,22 +72,22 @@ def choose(plan: CopyPlan, rule: CopyRule) -> tuple[EncodedCopies | None, CopyPl
     size, chosen, count = plan.element_size, [], 0
     rest: list[list[Region]] = [[] for _ in plan.outputs]
     for target, region in plan.regions:
-        way = rule.find_way(region, plan, target)
-        if way is None:
+        copies = rule.find_copies(region, plan, target)
+        if copies is None:
             rest[target].append(region)
         else:
-            chosen.append((target, region, way.rectangles))
-            count += way.copies
+            chosen.append((target, region, copies.rectangles))
+            count += copies.number
     moved = size * sum(prod(region.sizes) for _, region, _ in chosen)
     is_all = not any(rest)
     if not chosen or count > rule.max_copies or not (is_all or moved >= COMMAND * rule.min_bytes):
         return None, plan
-    copies = EncodedCopies(size, chosen)
+    encoded = EncodedCopies(size, chosen)
     if is_all:
-        return copies, None
+        return encoded, None
     parts = zip(plan.outputs, rest, strict=True)
     outputs = tuple(replace(output, regions=tuple(regions)) for output, regions in parts)
-    return copies, replace(plan, outputs=outputs)
+    return encoded, replace(plan, outputs=outputs)
 
 
 class EncodedCopies:
@@ -99,8 +99,8 @@ class EncodedCopies:
     def __init__(self, size: int, regions: Sequence[tuple[int, Region, Rectangles | None]]) -> None:
         """Encode regions of elements of ``size`` bytes, each with the number of its output."""
         self._words: dict[int, int] = {}
-        runs: list[tuple[int, int, Numbers]] = []
-        groups: dict[tuple[Grid, int], list[tuple[int, int, Numbers]]] = {}
+        runs: list[tuple[int, int, Int64Array]] = []
+        groups: dict[tuple[LinearImage, int], list[tuple[int, int, Int64Array]]] = {}
         for target, region, boxes in regions:
             if isinstance(region.source, Fill):
                 word = filled_word(region.source)
@@ -110,21 +110,21 @@ class EncodedCopies:
             elif boxes is None:
                 runs.append((region.source.input, target, run_rows(region, size)))
             else:
-                source, grid = region.source.input, boxes.grid
+                source, image = region.source.input, boxes.image
                 runs.append((source, target, boxes.runs))
-                under, buffer = (target, source) if grid.over_target else (source, target)
-                groups.setdefault((grid, under), []).append((boxes.unit, buffer, boxes.copies))
+                under, buffer = (target, source) if image.over_target else (source, target)
+                groups.setdefault((image, under), []).append((boxes.unit, buffer, boxes.copies))
         sources, targets, tables = zip(*runs, strict=True)
-        self._rows: Numbers = np.concatenate(tables)
-        self._sources: Numbers = np.repeat(sources, [*map(len, tables)])
-        self._targets: Numbers = np.repeat(targets, [*map(len, tables)])
-        self._images: list[_Image] = [
-            image
-            for (grid, under), parts in groups.items()
-            for image in _images(grid, under, parts)
+        self._rows: Int64Array = np.concatenate(tables)
+        self._sources: Int64Array = np.repeat(sources, [*map(len, tables)])
+        self._targets: Int64Array = np.repeat(targets, [*map(len, tables)])
+        self._images: list[_ImageCopies] = [
+            each
+            for (image, under), parts in groups.items()
+            for each in _image_copies(image, under, parts)
         ]
         # Images are laid over memory of the device only: an imported array must be the buffer.
-        self.can_import: bool = all(grid.over_target for grid, _ in groups)
+        self.can_import: bool = all(image.over_target for image, _ in groups)
 
     def runs(self, module: Native) -> Native:
         """Return native runs, which number inputs and outputs as region tables do.
@@ -173,22 +173,22 @@ class EncodedCopies:
 
 
 @dataclass(slots=True)
-class _Image:
+class _ImageCopies:
     """Rectangles that are copied through one image over a tensor, before memory is bound.
 
     ``under`` is the number of the tensor under the image; ``buffers`` has the number of the other
     tensor of each copy.
     """
 
-    grid: Grid
+    image: LinearImage
     under: int
     unit: int
-    copies: Numbers
-    buffers: Numbers
+    copies: Int64Array
+    buffers: Int64Array
 
     def bind(self, inputs: Sequence[Extent], outputs: Sequence[Extent]) -> list[Copy] | None:
         """Return the copies, or None if the image cannot be bound to the tensor's memory."""
-        over_target, base, pitch, _ = self.grid
+        over_target, base, pitch, _ = self.image
         over, others = (outputs, inputs) if over_target else (inputs, outputs)
         memory, start, _ = over[self.under]
         height = int(np.max(self.copies[:, 1] + self.copies[:, 3]))
@@ -209,25 +209,27 @@ class _Image:
         return copies
 
 
-def _images(grid: Grid, under: int, parts: Iterable[tuple[int, int, Numbers]]) -> Iterator[_Image]:
-    """Yield the images of a grid: each has at most MAX_ROWS rows."""
+def _image_copies(
+    image: LinearImage, under: int, parts: Iterable[tuple[int, int, Int64Array]]
+) -> Iterator[_ImageCopies]:
+    """Yield the copies of an image, divided into images of at most MAX_ROWS rows."""
     units, numbers, tables = zip(*parts, strict=True)
     copies = np.concatenate(tables)
     buffers = np.repeat(numbers, [*map(len, tables)])
-    order = in_order(copies, grid)
+    order = in_order(copies, image)
     copies, buffers = copies[order], buffers[order]
     places = copies[:, 1] // MAX_ROWS
     for place, chosen in _groups(range(int(places.max()) + 1), places):
         moved = copies[chosen] - [0, place * MAX_ROWS, 0, 0, 0, 0]
-        base = grid.base + place * MAX_ROWS * grid.pitch
-        yield _Image(grid._replace(base=base), under, gcd(*units), moved, buffers[chosen])
+        base = image.base + place * MAX_ROWS * image.pitch
+        yield _ImageCopies(image._replace(base=base), under, gcd(*units), moved, buffers[chosen])
 
 
-def _offsets(bound: Sequence[Extent]) -> Numbers:
+def _offsets(bound: Sequence[Extent]) -> Int64Array:
     return np.array([extent.start for extent in bound], np.int64)
 
 
-def _groups(values: Sequence[_T], numbers: Numbers) -> Iterator[tuple[_T, Any]]:
+def _groups(values: Sequence[_T], numbers: Int64Array) -> Iterator[tuple[_T, Any]]:
     """Yield each value that ``numbers`` selects, and the places in ``numbers`` that select it."""
     first = {value: place for place, value in reversed([*enumerate(values)])}
     if len(first) == 1:

@@ -22,7 +22,7 @@ from vkops.plan.region import Fill, Region
 WORD = 4
 """Bytes of the value that vkCmdFillBuffer repeats."""
 
-Numbers = npt.NDArray[np.int64]
+Int64Array = npt.NDArray[np.int64]
 
 
 class Runs(NamedTuple):
@@ -57,7 +57,7 @@ def filled_word(fill: Fill) -> int | None:
     return int.from_bytes(word, "little") if word * (len(pattern) // WORD) == pattern else None
 
 
-def run_starts(region: Region, size: int, axes: Sequence[int]) -> Numbers:
+def run_starts(region: Region, size: int, axes: Sequence[int]) -> Int64Array:
     """Return the byte offsets in source and target of the runs at all indices of some axes."""
     starts = []
     for view in (region.source_view, region.target):
@@ -68,7 +68,7 @@ def run_starts(region: Region, size: int, axes: Sequence[int]) -> Numbers:
     return np.stack(starts, 1) * size
 
 
-def run_rows(region: Region, size: int) -> Numbers:
+def run_rows(region: Region, size: int) -> Int64Array:
     """The runs of a region: byte offsets in the source and the target, and bytes."""
     runs = find_runs(region, size)
     assert runs is not None
@@ -99,7 +99,7 @@ class ImageLimits(NamedTuple):
     side: int
 
 
-class Grid(NamedTuple):
+class LinearImage(NamedTuple):
     """A linear image over a tensor's memory, from byte ``base`` on, in rows of ``pitch`` bytes.
 
     Each row of the image holds ``rows`` rows of the tensor. A ``chunk`` of image rows is copied by
@@ -128,11 +128,11 @@ class Rectangles:
     target offset, bytes). All numbers but y and height are in bytes, and multiples of ``unit``.
     """
 
-    grid: Grid
+    image: LinearImage
     width: int
     unit: int
-    copies: Numbers
-    runs: Numbers
+    copies: Int64Array
+    runs: Int64Array
 
 
 def rectangles(
@@ -162,18 +162,20 @@ def rectangles(
     pitches = views[0].strides[row_axis] * size, views[1].strides[row_axis] * size
     starts = run_starts(region, size, others)
     unit = gcd(VECTOR, width, *pitches, *set(starts.ravel().tolist()))
-    grids = [_grid(side, starts, pitches[side], width, unit, limits) for side in (True, False)]
-    grid = min(filter(None, grids), key=lambda grid: grid.rows, default=None)
+    images = [
+        _linear_image(side, starts, pitches[side], width, unit, limits) for side in (True, False)
+    ]
+    image = min(filter(None, images), key=lambda image: image.rows, default=None)
     height = region.sizes[row_axis]
-    if grid is None or len(starts) * min(grid.rows, height) > MAX_RECTANGLES:
+    if image is None or len(starts) * min(image.rows, height) > MAX_RECTANGLES:
         return None
-    copies, left = _divide(grid, starts, pitches, (width, height), nbytes[grid.over_target])
-    return Rectangles(grid, width, unit, copies, left)
+    copies, left = _divide(image, starts, pitches, (width, height), nbytes[image.over_target])
+    return Rectangles(image, width, unit, copies, left)
 
 
-def _grid(
-    over_target: bool, starts: Numbers, pitch: int, width: int, unit: int, limits: ImageLimits
-) -> Grid | None:
+def _linear_image(
+    over_target: bool, starts: Int64Array, pitch: int, width: int, unit: int, limits: ImageLimits
+) -> LinearImage | None:
     alignment = limits.alignment
     rows = alignment // gcd(pitch, alignment)
     if rows * pitch > limits.side * unit:
@@ -182,35 +184,39 @@ def _grid(
     # Regions of the same tensor share an image if it begins where the tensor does.
     for base in (0, int(np.min(places)) // alignment * alignment):
         if int(np.max((places - base) % pitch)) + width <= pitch:
-            return Grid(over_target, base, rows * pitch, rows)
+            return LinearImage(over_target, base, rows * pitch, rows)
     return None
 
 
 def _divide(
-    grid: Grid, starts: Numbers, pitches: tuple[int, int], size: tuple[int, int], nbytes: int
-) -> tuple[Numbers, Numbers]:
+    image: LinearImage,
+    starts: Int64Array,
+    pitches: tuple[int, int],
+    size: tuple[int, int],
+    nbytes: int,
+) -> tuple[Int64Array, Int64Array]:
     """Return the copies and runs of rectangles; the tensor under the image has ``nbytes`` bytes."""
-    side = int(grid.over_target)
+    side = int(image.over_target)
     pitch, buffer_pitch = pitches[side], pitches[1 - side]
     width, rows = size
-    passes = np.arange(min(grid.rows, rows))
-    first, x = np.divmod(starts[:, side] - grid.base, pitch)
-    y, place = np.divmod(first[:, None] + passes, grid.rows)
+    passes = np.arange(min(image.rows, rows))
+    first, x = np.divmod(starts[:, side] - image.base, pitch)
+    y, place = np.divmod(first[:, None] + passes, image.rows)
     x = (place * pitch + x[:, None]).ravel()
     buffer = (starts[:, 1 - side, None] + passes * buffer_pitch).ravel()
-    height = np.broadcast_to((rows - passes + grid.rows - 1) // grid.rows, y.shape).ravel()
+    height = np.broadcast_to((rows - passes + image.rows - 1) // image.rows, y.shape).ravel()
     y = y.ravel()
 
-    whole = (nbytes - grid.base) // grid.pitch // HEIGHT_ALIGNMENT * HEIGHT_ALIGNMENT
+    whole = (nbytes - image.base) // image.pitch // HEIGHT_ALIGNMENT * HEIGHT_ALIGNMENT
     inside = np.clip(whole - y, 0, height)
-    step = grid.rows * buffer_pitch
+    step = image.rows * buffer_pitch
     left, index = _spread(height - inside)
-    at = grid.base + (y + inside)[left] * grid.pitch + x[left] + index * grid.pitch
+    at = image.base + (y + inside)[left] * image.pitch + x[left] + index * image.pitch
     other = buffer[left] + (inside[left] + index) * step
-    columns = (other, at) if grid.over_target else (at, other)
+    columns = (other, at) if image.over_target else (at, other)
     runs = np.stack([*columns, np.full(at.size, width)], 1)
 
-    chunk = grid.chunk
+    chunk = image.chunk
     of, index = _spread(np.where(inside, (y + inside - 1) // chunk - y // chunk + 1, 0))
     top = (y // chunk)[of] + index
     begin = np.maximum(y[of], top * chunk)
@@ -220,12 +226,12 @@ def _divide(
     return np.stack(copies, 1), runs
 
 
-def in_order(copies: Numbers, grid: Grid) -> Numbers:
+def in_order(copies: Int64Array, image: LinearImage) -> Int64Array:
     """Return an order of copies in which each chunk of the image stays in the cache."""
-    return np.argsort(copies[:, 1] // grid.chunk, kind="stable")
+    return np.argsort(copies[:, 1] // image.chunk, kind="stable")
 
 
-def _spread(counts: Numbers) -> tuple[Numbers, Numbers]:
+def _spread(counts: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Return, for ``counts[kind]`` things of each kind, their kinds and numbers within the kind."""
     kinds = np.repeat(np.arange(counts.size), counts)
     return kinds, np.arange(kinds.size) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -67,7 +67,7 @@ class CopyRule:
     images: ImageLimits | None = None
     max_copies: int = MAX_COPIES
 
-    def find_way(self, region: Region, plan: CopyPlan, target: int) -> Way | None:
+    def find_copies(self, region: Region, plan: CopyPlan, target: int) -> RegionCopies | None:
         """Return how to copy an output's region; None if shaders should copy it."""
         runs = find_runs(region, plan.element_size)
         if runs is None:
@@ -77,17 +77,17 @@ class CopyRule:
             nbytes = plan.inputs[region.input], plan.outputs[target].nbytes
             boxes = rectangles(region, plan.element_size, nbytes, self.images)
             if boxes is not None:
-                copies = len(boxes.copies) + len(boxes.runs)
+                number = len(boxes.copies) + len(boxes.runs)
                 if (
-                    copies + COMMAND <= count
-                    and runs.width * count >= self.min_bytes * copies
+                    number + COMMAND <= count
+                    and runs.width * count >= self.min_bytes * number
                     and runs.width >= self._shortest(boxes, region, plan, target)
                 ):
-                    return Way(copies, boxes)
-        return Way(count) if runs.width >= self.min_bytes else None
+                    return RegionCopies(number, boxes)
+        return RegionCopies(count) if runs.width >= self.min_bytes else None
 
     def _shortest(self, boxes: Rectangles, region: Region, plan: CopyPlan, target: int) -> int:
-        single = boxes.grid.rows == 1
+        single = boxes.image.rows == 1
         if not single and boxes.width >= LONG_ROW:
             return NEVER
         shortest, size = self.single if single else self.several, plan.element_size
@@ -99,10 +99,10 @@ class CopyRule:
         return shortest.scattered if scattered else shortest.others
 
 
-class Way(NamedTuple):
-    """The number of copies of a region, and its rectangles if an image is used."""
+class RegionCopies(NamedTuple):
+    """How to copy a region: the number of copies, and its rectangles if an image is used."""
 
-    copies: int
+    number: int
     rectangles: Rectangles | None = None
 
 

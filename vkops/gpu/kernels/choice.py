@@ -265,7 +265,7 @@ class RowStream(NamedTuple):
     segments: Sequence[RowSegment]
 
 
-class Part(NamedTuple):
+class DimPart(NamedTuple):
     """A part of a dimension: its first coordinate, what that and a step add to the address."""
 
     start: int
@@ -279,7 +279,7 @@ class Grid(NamedTuple):
     input: int
     src: int
     sizes: Sequence[int]
-    parts: Sequence[Sequence[Part]]
+    parts: Sequence[Sequence[DimPart]]
 
 
 class KernelChoice(NamedTuple):
@@ -538,7 +538,7 @@ def _stream(boxes: Sequence[Box], plan: CopyPlan, *, is_cpu: bool) -> RowStream 
         end += segment.nbytes
     if row_dst * size not in (0, end) or (size >= 4 and end < MIN_LONG_RUN * len(segments)):
         return None
-    if round_up(rows * end, 4) != round_up(plan.outputs[boxes[0].output].nbytes, 4):
+    if not _has_last_word(rows * end, boxes, plan):
         return None
     return RowStream(rows, [segment for _, segment in segments])
 
@@ -554,8 +554,8 @@ def _stream_kernel(streams: Sequence[RowStream], invocations: int, *, is_cpu: bo
     return STREAM_4 if most <= 4 else STREAM
 
 
-_Place = tuple[int, int]
-"""A part of a dimension: its first coordinate, and how many it has."""
+_Interval = tuple[int, int]
+"""Coordinates of a dimension: the first one, and how many they are."""
 
 
 def _grid(boxes: Sequence[Box], plan: CopyPlan) -> Grid | None:
@@ -570,20 +570,20 @@ def _grid(boxes: Sequence[Box], plan: CopyPlan) -> Grid | None:
         return None
     if max([target.extent for target in targets]) != count:
         return None
-    if round_up(count * size, 4) < round_up(plan.outputs[boxes[0].output].nbytes, 4) and size < 4:
+    if size < 4 and not _has_last_word(count * size, boxes, plan):
         return None
     boxes = [box._replace(dims=[dim for dim in box.dims if dim.size > 1]) for box in boxes]
     steps = sorted({1, count, *[dim.dst for box in boxes for dim in box.dims]})
     if steps[0] < 1 or any(n % step for step, n in pairwise(steps)):
         return None
     sizes = [n // step for step, n in pairwise(steps)]
-    cells: dict[tuple[_Place, ...], tuple[int, list[int]]] = {}
+    cells: dict[tuple[_Interval, ...], tuple[int, list[int]]] = {}
     for box in boxes:
         cell = _cell(box, steps, sizes)
         if cell is None:
             return None
-        places, strides = cell
-        cells[places] = box.src, strides
+        intervals, strides = cell
+        cells[intervals] = box.src, strides
     parts = _parts(cells, sizes)
     if parts is None or sizes[0] * size < VECTOR:
         return None
@@ -592,7 +592,7 @@ def _grid(boxes: Sequence[Box], plan: CopyPlan) -> Grid | None:
 
 def _cell(
     box: Box, steps: Sequence[int], sizes: Sequence[int]
-) -> tuple[tuple[_Place, ...], list[int]] | None:
+) -> tuple[tuple[_Interval, ...], list[int]] | None:
     """Return what a box has of each dimension of an output, and its strides in the source."""
     starts = [box.dst // step % size for step, size in zip(steps, sizes, strict=False)]
     counts, strides = [1] * len(sizes), [0] * len(sizes)
@@ -609,33 +609,38 @@ def _cell(
 
 
 def _parts(
-    cells: Mapping[tuple[_Place, ...], tuple[int, list[int]]], sizes: Sequence[int]
-) -> list[list[Part]] | None:
+    cells: Mapping[tuple[_Interval, ...], tuple[int, list[int]]], sizes: Sequence[int]
+) -> list[list[DimPart]] | None:
     """Return the parts of each dimension, if all combinations of them are cells.
 
     A part must have one stride in all cells, and be equally far from the first part.
     """
-    places = [sorted(set(each)) for each in zip(*cells, strict=True)]
-    if max(map(len, places)) > MAX_PARTS or len(cells) != prod(map(len, places)):
+    intervals = [sorted(set(each)) for each in zip(*cells, strict=True)]
+    if max(map(len, intervals)) > MAX_PARTS or len(cells) != prod(map(len, intervals)):
         return None
-    corner = [each[0] for each in places]
+    corner = [each[0] for each in intervals]
     src, _ = cells[tuple(corner)]
-    found: list[dict[_Place, Part]] = []
-    for level, each in enumerate(places):
+    found: list[dict[_Interval, DimPart]] = []
+    for level, each in enumerate(intervals):
         ends = [start + count for start, count in each]
         if [start for start, _ in each] != [0, *ends[:-1]] or ends[-1] != sizes[level]:
             return None
         found.append({})
-        for place in each:
-            beside = (*corner[:level], place, *corner[level + 1 :])
+        for interval in each:
+            beside = (*corner[:level], interval, *corner[level + 1 :])
             at, strides = cells[beside]
-            found[-1][place] = Part(place[0], at - src, strides[level])
+            found[-1][interval] = DimPart(interval[0], at - src, strides[level])
     for cell, (at, strides) in cells.items():
-        parts = [of[place] for of, place in zip(found, cell, strict=True)]
+        parts = [of[interval] for of, interval in zip(found, cell, strict=True)]
         moved = sum([part.src for part in parts])
         if at != src + moved or strides != [part.stride for part in parts]:
             return None
     return [[*each.values()] for each in found]
+
+
+def _has_last_word(nbytes: int, boxes: Sequence[Box], plan: CopyPlan) -> bool:
+    """Whether the first ``nbytes`` of the boxes' output end in its last word."""
+    return round_up(nbytes, 4) == round_up(plan.outputs[boxes[0].output].nbytes, 4)
 
 
 def _runs(box: Box) -> tuple[Dim, Sequence[Dim]]:

@@ -316,7 +316,7 @@ def _index_records(
         layout.Within(within.start, len(within), word),
         layout.RowAdvance(row.indices, row.position),
         layout.Start(indices.view.offset * words, indices.position.offset),
-        *(layout.Place(digit.indices, digit.position) for digit in digits),
+        *(layout.DigitAdvance(digit.indices, digit.position) for digit in digits),
     )
     before = [layout.Head(0, 0, 0, 0), layout.Limits(limits.start, len(limits) - 1)]
     before += [layout.Pattern()] * (len(layout.RECORD) - 1 - len(before))

@@ -151,7 +151,7 @@ Start = namedtuple("Start", "indices position")
 Digit = namedtuple("Digit", "size factor dst src")
 """A digit of item numbers: its base, the factor to divide by it, strides."""
 
-Place = namedtuple("Place", "indices position")
+DigitAdvance = namedtuple("DigitAdvance", "indices position")
 """Added by a digit: to the index's address and to the position."""
 
 Limits = namedtuple("Limits", "first last")
@@ -168,13 +168,13 @@ RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
     (Run, Block, Row, Within, Along, Starts),
     (Rows, RowAdvance, Reach, Origins),
     (Pattern, Group, Start, Outer, Strides),
-    (Digit, Place, Term),
+    (Digit, DigitAdvance, Term),
 )
 """The vectors of a record in their order; kernels differ in some. The last one is repeated.
 
 A region with indices has two records more. ``src`` in the head of the first is the address of the
-index tensor; it has ``Format``, ``Advance``, ``Within``, ``RowAdvance``, ``Start`` and ``Place``.
-The other has ``Limits`` and ``Term``."""
+index tensor; it has ``Format``, ``Advance``, ``Within``, ``RowAdvance``, ``Start`` and
+``DigitAdvance``. The other has ``Limits`` and ``Term``."""
 
 
 HEADER_WORDS = 4

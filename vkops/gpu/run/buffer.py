@@ -437,7 +437,7 @@ def read_into(buffer: Buffer, offset: int, target: Bytes, *, wait: bool) -> int:
 def _prepare_to_read(device: OpenDevice) -> None:
     """Check that the device can be used, and that this thread records no program."""
     device.vulkan.refuse_recording("elements cannot be read, because nothing runs yet")
-    device.finish_streams()
+    device.make_ready()
 
 
 def _are_visible(extents: Extents) -> bool:

@@ -41,7 +41,9 @@ _FIRST_ITEM, _DST, _SRC = (
 )
 _SEGMENT_SOURCE = layout.word(layout.Segment, "source")
 
-_Numbers = npt.NDArray[np.intp]
+_Records = npt.NDArray[np.intp]
+"""The numbers of records in a table, or a number for each of them."""
+
 _heap, _start = itemgetter(0), itemgetter(1)
 
 
@@ -353,7 +355,7 @@ class DispatchTable:
     __slots__ = ("_bases", "_native", "_places", "_words", "aligned", "groups", "kernel", "nbytes")
 
     def __init__(
-        self, table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers
+        self, table: RegionTable, kernel: Kernel, chosen: _Records, source: _Records
     ) -> None:
         """Number the items of all regions, and put the header before the records."""
         records, items = table.records[chosen], table.items[chosen]
@@ -406,7 +408,7 @@ class DispatchTable:
 
 
 def _tables(
-    table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers
+    table: RegionTable, kernel: Kernel, chosen: _Records, source: _Records
 ) -> Iterator[DispatchTable]:
     """Split records into as many dispatches as they need."""
     start, ends = 0, np.cumsum(table.items[chosen])

@@ -91,7 +91,7 @@ class ImageMemory:
         self.grid: Ints = grid
         vulkan, pool = device.vulkan, device.image_pool
         self._module: Native = vulkan.module
-        device.finish_streams()
+        device.make_ready()
         sizes = (*reversed(grid[form.space]), 1, 1)[:3]
         make = vulkan.module.Image
         self.native: Native = _called(device, make, vulkan.native, native_form, sizes)

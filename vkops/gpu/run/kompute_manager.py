@@ -62,7 +62,7 @@ class KomputeManager:
                 memory, or is closed or lost.
         """
         device, array = self._device, np.ascontiguousarray(data)
-        device.finish_streams()
+        device.make_ready()
         if array.dtype not in DTYPES or not 0 < array.nbytes < MAX_NBYTES:
             raise DeviceError(
                 f"Kompute's tensors have elements of {', '.join(DTYPES)} and 1 to {MAX_NBYTES - 1} "
@@ -83,14 +83,14 @@ class KomputeManager:
         Raises:
             DeviceError: another manager has made one of the tensors, or the device is closed.
         """
-        self._device.finish_streams()
+        self._device.make_ready()
         for tensor in tensors:
             self._check(tensor)
         return self._device.vulkan.native.manager.algorithm(tensors, *arguments, **options)
 
     def sequence(self, *_: Any, **__: Any) -> NoReturn:
         """Raise a DeviceError: the device has one queue, to which ``run`` submits operations."""
-        self._device.finish_streams()
+        self._device.make_ready()
         raise DeviceError(
             "a kp.Sequence would submit beside the queue of the device: use run(*operations)"
         )
@@ -118,7 +118,7 @@ class KomputeManager:
     def memory(self, tensor: Any) -> tuple[Buffer, np.dtype[Any]]:
         """Return a buffer over a tensor's memory, the same while it is used, and the dtype."""
         device, kp = self._device, load_kompute()
-        device.finish_streams()
+        device.make_ready()
         vulkan, made = device.vulkan, self._check(tensor)
         nbytes = tensor.size() * made.dtype.itemsize
         if nbytes % MULTIPLE or not nbytes or tensor.tensor_type() == kp.TensorTypes.storage:

@@ -210,7 +210,7 @@ class OpenDevice(ABC):
         """Check that the device is open, and that this thread is not in the middle of using it."""
         self.pool.check_usable()
 
-    def finish_streams(self) -> None:
+    def make_ready(self) -> None:
         """Check that the device is usable, as ``check_usable`` does, and finish its streams."""
         vulkan = self.vulkan
         in_use = vulkan.lock._is_owned()  # type: ignore[attr-defined]
@@ -228,13 +228,13 @@ class OpenDevice(ABC):
         *,
         now: bool = False,
     ) -> int:
-        """Begin to run work after ``finish_streams``; see ``VulkanDevice.submit``."""
-        self.finish_streams()
+        """Begin to run work after ``make_ready``; see ``VulkanDevice.submit``."""
+        self.make_ready()
         return self.vulkan.submit(work, reads, writes, name, now=now)
 
     def wait(self, number: int) -> None:
         """Wait for a submission; other threads can use the device meanwhile."""
-        self.finish_streams()
+        self.make_ready()
         self.vulkan.wait(number)
 
     # -- memory -----------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class OpenDevice(ABC):
 
     def memory_report(self) -> MemoryReport:
         """Bytes reserved from the driver, bytes in use, and number of heaps."""
-        self.finish_streams()
+        self.make_ready()
         with self.vulkan.lock:
             reports = [pool.report() for pool in self._pools]
         return MemoryReport(*map(sum, zip(*map(astuple, reports), strict=True)))
@@ -272,7 +272,7 @@ class OpenDevice(ABC):
         if forks.state.forked or self.pool.closed:
             return
         if not self.vulkan.lost:
-            self.finish_streams()
+            self.make_ready()
             with self.vulkan.tolerating_loss():
                 self.vulkan.settle()
         with self.vulkan.lock:

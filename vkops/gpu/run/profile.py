@@ -77,7 +77,7 @@ _COLUMNS: dict[str, Callable[[ProfileRow], str]] = {
 """The columns of the tables; columns without content are left out."""
 
 
-class _Part(NamedTuple):
+class _DeviceProfile(NamedTuple):
     """The part of a profile that concerns one device."""
 
     label: str
@@ -96,7 +96,7 @@ class Profile:
     def __init__(self) -> None:
         self.seconds: float = 0.0
         self._start = 0
-        self._parts: list[_Part] | None = None
+        self._parts: list[_DeviceProfile] | None = None
 
     def __enter__(self) -> Profile:
         refuse_reentry(profiles_lock, "a profile begins or ends")
@@ -218,14 +218,14 @@ def profile() -> Profile:
     return Profile()
 
 
-def _collected(recorder: ProfileRecorder, start: int, end: int) -> _Part:
+def _collected(recorder: ProfileRecorder, start: int, end: int) -> _DeviceProfile:
     """Return the records of a recorder that are in the time of a profile."""
     with recorder.vulkan.tolerating_loss():
         recorder.vulkan.call(recorder.collect)
     calls = [call for call in recorder.calls if start <= call.start and call.end <= end]
     numbers = {call.number for call in calls}
     submissions = [each for each in recorder.submissions if each.last in numbers]
-    return _Part(recorder.vulkan.info.name, recorder.clocks, calls, submissions)
+    return _DeviceProfile(recorder.vulkan.info.name, recorder.clocks, calls, submissions)
 
 
 def _rows(entries: Iterable[tuple[str, str, _Operations, int]]) -> list[ProfileRow]:
@@ -256,7 +256,7 @@ def _names(process: int, name: str, threads: dict[str, int]) -> Iterator[_Event]
 
 
 def _device_events(
-    part: _Part, process: int, threads: dict[str, int], zero: int
+    part: _DeviceProfile, process: int, threads: dict[str, int], zero: int
 ) -> Iterator[_Event]:
     """Yield the events of a device, and those of the host that belong to it."""
 

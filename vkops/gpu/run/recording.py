@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from weakref import ref
 
-from vkops.arguments.values import Place, integer
+from vkops.arguments.values import ArgumentName, integer
 from vkops.errors import DeviceError, InvalidDescError, show
 from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.run.open_device import OpenDevice
@@ -70,7 +70,7 @@ class RecordedProgram:
     # -- recording --------------------------------------------------------------------------------
 
     def __enter__(self) -> RecordedProgram:
-        self._device.finish_streams()
+        self._device.make_ready()
         vulkan = self._device.vulkan
         if vulkan.recording is not None:
             raise DeviceError(f"record: {vulkan.info.label} is recording already")
@@ -117,7 +117,7 @@ class RecordedProgram:
             DeviceError: it is closed or not yet recorded, the device is closed, or it was lost.
             InvalidDescError: ``times`` is not an integer from 0 (REC-01).
         """
-        count = integer(times, Place("", "times", "REC-01"))
+        count = integer(times, ArgumentName("", "times", "REC-01"))
         if count < 0:
             raise InvalidDescError("", "times", f"got {show(count)}, must be 0 or more", "REC-01")
         recorded, commands = self.recorded, self._commands
@@ -128,7 +128,7 @@ class RecordedProgram:
             raise DeviceError(f"run: the recorded program is {'closed' if self._closed else state}")
         vulkan = self._device.vulkan
         for _ in range(count):
-            self._device.finish_streams()
+            self._device.make_ready()
             if vulkan.recording is not None:
                 raise DeviceError("run: a recorded program cannot be part of another one")
             memory = recorded.used, recorded.written

@@ -64,7 +64,7 @@ class PreparedCall:
         self, device: OpenDevice, memory: Sequence[Any], groups: Groups, push_constants: bytes
     ) -> None:
         """Submit the dispatch."""
-        device.finish_streams()
+        device.make_ready()
         vulkan, shader = device.vulkan, self.shader
         if vulkan.recording is None and not shader.uses_addresses and not vulkan.observers:
             values = memory, groups, push_constants, vulkan.validated, shader.name

@@ -95,7 +95,7 @@ class SharedHandle:
 
     def opened(self, device: OpenDevice) -> Buffer:
         """Return a buffer over the memory; see ``vkops.open_shared``."""
-        device.finish_streams()
+        device.make_ready()
         check_device(device)
         layout, vulkan = self._layout, device.vulkan
         if layout.uuids != vulkan.uuids:
@@ -129,7 +129,7 @@ class SharedHandle:
 
 def new_buffer(device: OpenDevice, nbytes: int) -> Buffer:
     """Return a buffer of zeros with memory of its own, which never moves."""
-    device.finish_streams()
+    device.make_ready()
     check_device(device)
     return Buffer(device, nbytes, device.shared_pool)
 

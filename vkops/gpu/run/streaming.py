@@ -165,7 +165,7 @@ def _transfer(
 
     ``reused`` is the last submission that used the memory to which the copies write.
     """
-    device.finish_streams()
+    device.make_ready()
     vulkan = device.vulkan
     return vulkan.start(vulkan.native.transfer, copies, after, reused, uses, writes, "a transfer")
 
