@@ -118,7 +118,7 @@ vkops.roll(x, 1).numpy()
 more = vkops.ElementwiseKernel("T x", "T y", "y = x + 1")
 more(x).numpy()
 columns = device.tensor(np.arange(1 << 20).astype(np.uint8).reshape(1 << 12, 256))
-def halves():  # copied by linear images, which get their layout when they are first used
+def halves():
     return vkops.split(columns, 2, axis=1)[1].numpy()
 name = sys.argv[3].encode()
 faulty.fail(name, 0, 2, NO_DEVICE_MEMORY if b"Descriptor" in name else NO_HOST_MEMORY)

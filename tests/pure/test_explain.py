@@ -113,7 +113,7 @@ def test_widened_and_repeated(load):
 
 
 def test_copies_and_kernels_of_each_kind_of_driver(load):
-    """Four rows of 64 KiB, and many columns of 256 bytes: Vulkan's copies, and shaders on GPUs."""
+    """Four rows of 64 KiB, and many columns of 256 bytes."""
 
     def part(rows, columns, taken):
         window = {"Offsets": [0, 0], "Sizes": [rows, taken], "Strides": [1, 1]}
@@ -122,10 +122,10 @@ def test_copies_and_kernels_of_each_kind_of_driver(load):
 
     explained = dispatchables(load, rows=part(4, 1 << 15, 1 << 14), columns=part(1024, 1 << 10, 64))
     rows, columns = ([dispatch_rows(movement) for movement in each.movements] for each in explained)
-    copies, image = "vkCmdCopyBuffer with 4 regions", "vkCmdCopyBufferToImage with 1 region"
-    kernel = ("GPU", "1 dispatch, copy_16, 256 workgroups")
-    assert rows == [[("CPU driver", copies), kernel]]
-    assert columns == [[("CPU driver", image), kernel]]
+    for ((cpu, dispatch), gpu) in (*rows, *columns):
+        assert cpu == "CPU driver"
+        assert re.fullmatch(r"1 dispatch, copy_16, \d+ workgroups?", dispatch)  # by the number of cores
+        assert gpu == ("GPU", "1 dispatch, copy_16, 256 workgroups")
 
 
 def test_channel_shuffle_as_a_file():

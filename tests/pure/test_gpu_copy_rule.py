@@ -8,15 +8,11 @@ import pytest
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.copies import rule
 from vkops.gpu.copies.encoded import choose
-from vkops.gpu.copies.rectangles import ImageLimits
-from vkops.gpu.copies.rule import SHADERS, CopyRule, rule_for
+from vkops.gpu.copies.rule import MESA_22, SHADERS, CopyRule, rule_for
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
 from vkops.plan.algebra import optimize
 from vkops.plan.execute import execute
 from vkops.plan.movements import concat, copy, split
-
-IMAGES = ImageLimits(alignment=64, side=16384)
-MESA_22, MESA_25 = (replace(each, images=IMAGES) for each in (rule.MESA_22, rule.MESA_25))
 
 
 def rows(count, nbytes):
@@ -48,45 +44,26 @@ def is_copied(plan, chosen):
 
 
 @pytest.mark.parametrize(
-    ("nbytes", "count", "joined", "mesa_22", "mesa_25"),
-    [
-        (16, 16, False, True, False),  # vectors
-        (64, 2, False, True, False),
-        (128, 2, False, True, True),
-        (1008, 2, False, True, False),  # rows of the image hold several
-        (4096, 4, True, True, True),
-        (21, 3, False, False, False),  # no vectors
-        (34, 3, False, False, False),
-        (100, 5, True, True, True),  # joined
-        (170, 3, False, True, True),  # far apart
-    ],
-)
-def test_rows_that_cpu_drivers_copy_by_images(nbytes, count, joined, mesa_22, mesa_25):
-    """At the sizes where copies and shaders were measured to take equally long."""
-    plan = columns(nbytes, count, joined)
-    assert is_copied(plan, MESA_22) == mesa_22
-    assert is_copied(plan, MESA_25) == mesa_25
-
-
-@pytest.mark.parametrize(
     ("plan", "is_on_cpu"),
     [
         (rows(1, 64 << 20), True),
         (rows(4, 64 << 10), True),
         (rows(64, 4 << 10), True),
+        (rows(64, (4 << 10) - 1), False),
         (rows(1 << 20, 16), False),
         (columns(4096, 4, joined=False), True),
+        (columns(2048, 4, joined=True), False),
     ],
 )
 def test_runs(plan, is_on_cpu):
-    assert is_copied(plan, MESA_25) == is_on_cpu
+    assert is_copied(plan, MESA_22) == is_on_cpu
     assert not is_copied(plan, SHADERS)
 
 
 @pytest.mark.parametrize(("words", "expected"), [(1 << 10, True), ((1 << 10) - 1, False)])
 def test_constants(words, expected):
     fill = Region(View.packed((words,)), Fill(b"abcd"))
-    assert is_copied(CopyPlan(4, (), (Output(4 * words, (fill,)),)), MESA_25) == expected
+    assert is_copied(CopyPlan(4, (), (Output(4 * words, (fill,)),)), MESA_22) == expected
 
 
 @pytest.mark.parametrize(("mebibytes", "divided"), [(2, True), (1, False)])
@@ -114,8 +91,8 @@ def test_a_plan_is_divided_if_copies_move_much(mebibytes, divided):
 
 def test_a_plan_with_too_many_copies_is_left_to_shaders():
     plan = columns(4096, 4, joined=False)
-    assert is_copied(plan, replace(MESA_25, max_copies=4))
-    assert not is_copied(plan, replace(MESA_25, max_copies=3))
+    assert is_copied(plan, replace(MESA_22, max_copies=4096))
+    assert not is_copied(plan, replace(MESA_22, max_copies=4095))
 
 
 INFO = DeviceInfo(**dict.fromkeys(DeviceInfo.__dataclass_fields__, 0))
@@ -126,20 +103,18 @@ INFO = DeviceInfo(**dict.fromkeys(DeviceInfo.__dataclass_fields__, 0))
     [
         ("DISCRETE_GPU", "NVIDIA 550", "64", SHADERS),
         ("INTEGRATED_GPU", "Mesa 25.0.7", "2", SHADERS),
-        ("CPU", "Mesa 22.3.6", "4", MESA_22),
-        ("CPU", "Mesa 22.3.6", "5", SHADERS),
-        ("CPU", "Mesa 25.0.7", "3", MESA_25),
-        ("CPU", "Mesa 25.0.7", "4", SHADERS),
+        ("CPU", "Mesa 22.3.6", "3", MESA_22),
+        ("CPU", "Mesa 22.3.6", "4", SHADERS),
+        ("CPU", "Mesa 25.0.7", "2", SHADERS),
+        ("CPU", "SwiftShader driver 5.0.0", "2", MESA_22),
     ],
 )
 def test_the_rule_of_an_adapter(monkeypatch, kind, driver, threads, expected):
     monkeypatch.delenv(rule.COPY, raising=False)
     monkeypatch.setenv("LP_NUM_THREADS", threads)
     info = replace(INFO, type=kind, driver=driver)
-    chosen = rule_for(info, IMAGES)
-    limits = {"max_copies": chosen.max_copies, "images": chosen.images}
-    assert chosen == replace(expected, **limits)
+    assert rule_for(info) == expected
     for setting, always in (("shader", SHADERS), ("regions", rule.REGIONS)):
         monkeypatch.setenv(rule.COPY, setting)
-        chosen = rule_for(info, IMAGES)
-        assert chosen.min_bytes == always.min_bytes
+        assert rule_for(info) == always
+        assert rule_for(info, validated=True).max_copies == rule.MAX_VALIDATED_COPIES

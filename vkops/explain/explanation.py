@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from vkops.extent import Extent
-from vkops.gpu.copies import rule
-from vkops.gpu.copies.rectangles import ImageLimits
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import CPU, GPU
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
@@ -19,13 +17,8 @@ from vkops.plan.graph import Step
 from vkops.plan.region import CopyPlan, Region
 from vkops.plan.view import Ints
 
-LAVAPIPE_IMAGES = ImageLimits(alignment=64, side=16384)
-
-TUNINGS = {
-    "CPU driver": replace(CPU, copies=replace(rule.MESA_25, images=LAVAPIPE_IMAGES)),
-    "GPU": GPU,
-}
-"""The kinds of drivers. The CPU driver is lavapipe of Mesa 25, on two or three threads."""
+TUNINGS = {"CPU driver": CPU, "GPU": GPU}
+"""The kinds of drivers. The CPU driver is lavapipe of Mesa 25."""
 
 
 @dataclass(frozen=True)

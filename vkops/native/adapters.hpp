@@ -83,6 +83,10 @@ class DeviceObject
     std::shared_ptr<vk::Device> device_;
 
     explicit DeviceObject(std::shared_ptr<vk::Device> device) : device_(device) {}
+    ~DeviceObject()
+    {
+        while (!kept_.empty()) kept_.pop_back();  // the last first: later ones may use earlier ones
+    }
     template <class Handle>
     Handle keep(std::shared_ptr<Handle> handle)
     {

@@ -3,6 +3,9 @@
 
 #include "copies.hpp"
 
+constexpr auto GENERAL = vk::ImageLayout::eGeneral;
+constexpr auto COLOR = vk::ImageAspectFlagBits::eColor;
+
 // An image of Vulkan in the layout GENERAL, whose views choose formats with texels of the same size.
 class Image : public DeviceObject
 {
@@ -49,8 +52,12 @@ class Image : public DeviceObject
     // Change it to its layout, and fill it with zeros. This is the first command that uses the image.
     void record_zeros(Commands& commands) const
     {
+        using Access = vk::AccessFlagBits;
         const vk::ImageSubresourceRange all(COLOR, 0, info.mipLevels, 0, info.arrayLayers);
-        set_layout(commands, image, vk::ImageLayout::eUndefined, all);
+        const vk::ImageMemoryBarrier barrier(
+          Access::eShaderWrite | Access::eTransferWrite, Access::eTransferRead | Access::eTransferWrite,
+          vk::ImageLayout::eUndefined, GENERAL, VK_QUEUE_FAMILY_IGNORED, VK_QUEUE_FAMILY_IGNORED, image, all);
+        commands.buffer.pipelineBarrier(SHADER | TRANSFER, TRANSFER, {}, {}, {}, barrier);
         commands.buffer.clearColorImage(image, GENERAL, vk::ClearColorValue(), all);
     }
     // The largest sizes, numbers of levels and layers, and bytes of images of a form, and a bit for each number
@@ -119,9 +126,14 @@ inline std::shared_ptr<Operation> copy_image(std::shared_ptr<Image> image,
     for (py::ssize_t i = 0; i < boxes.shape(0); ++i) {
         const auto number = [&](int column) { return std::uint32_t(at(i, column)); };
         const auto place = [&](int column) { return std::int32_t(at(i, column)); };
-        regions.emplace_back(buffer->offset + at(i, 0), 0, 0,
+        regions.emplace_back(at(i, 0), 0, 0,
           vk::ImageSubresourceLayers(COLOR, number(1), number(2), number(3)),
           vk::Offset3D(place(4), place(5), place(6)), vk::Extent3D(number(7), number(8), number(9)));
     }
-    return copy_boxes({ "copy of an image" }, image, buffer, into_image, regions, ordered);
+    return std::make_shared<Operation>(Label{ "copy of an image" }, [=](Commands& commands) {
+        if (into_image)
+            commands.buffer.copyBufferToImage(buffer->buffer, image->image, GENERAL, regions);
+        else
+            commands.buffer.copyImageToBuffer(image->image, GENERAL, buffer->buffer, regions);
+    }, ordered);
 }

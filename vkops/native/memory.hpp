@@ -3,12 +3,10 @@
 
 #include "device.hpp"
 
-#include <numeric>
 #include <pybind11/numpy.h>
 
-using Address = std::uintptr_t;
-
 constexpr auto HOST_ALLOCATION = vk::ExternalMemoryHandleTypeFlagBits::eHostAllocationEXT;
+const vk::ExternalMemoryBufferCreateInfo IMPORTED(HOST_ALLOCATION);  // of each buffer of imported memory
 
 // A part of a buffer as texels.
 class Texels : public DeviceObject
@@ -30,11 +28,11 @@ class Memory : public DeviceObject
 {
   public:
     vk::Buffer buffer;
-    std::uint64_t offset = 0;  // bytes from the start of the buffer to the data
     const vk::DeviceSize size;
     std::uint32_t type = 0;
     std::uint64_t address = 0;  // of the first byte, for shaders
     char* data = nullptr;       // null: the host does not see it
+    const bool is_imported = false;  // memory of the host
     bool is_transferred = false;  // by the queue for transfers; never memory that host and device both see
 
     // `use` is one of those of Adapter::memory_types. If the driver has no memory of one type, the
@@ -46,34 +44,23 @@ class Memory : public DeviceObject
         is_transferred = use == "device" && owner.families.size() > 1;
         const auto needs = device_->getBufferMemoryRequirements(buffer);
         allocate(owner, needs.size, owner.adapter->memory_types(use), needs.memoryTypeBits, nullptr);
-        owner.name(buffer, use + " memory");
-        if (owner.features.has_addresses())
-            address = device_->getBufferAddress({ buffer }, owner.functions);
-        if (use != "device") map(owner);  // memory for "device" may be visible to the host, but is not mapped
+        serve(owner, use);
     }
-    // Imported memory: the pages of the host that contain an array.
-    Memory(const Device& owner, const py::array& array)
-      : DeviceObject(owner.device), size(array.nbytes()), array_(array)
+    // Memory of the host, for the same uses: the pages of an array that consists of whole pages.
+    Memory(const Device& owner, const py::array& array, const std::string& use)
+      : DeviceObject(owner.device), size(array.nbytes()), is_imported(true)
     {
-        const auto unit = owner.import_alignment;
-        if (!unit) throw Failure("host memory cannot be imported");
-        const auto address = reinterpret_cast<Address>(array.data());
-        const auto start = address / unit * unit;
-        const auto nbytes = (address + size - start + unit - 1) / unit * unit;
-        offset = address - start;
-
-        const auto pages = reinterpret_cast<void*>(start);
+        if (!owner.import_alignment) throw Failure("host memory cannot be imported");
+        keep(std::make_shared<py::array>(array));  // first, so that it is freed last
+        const auto pages = const_cast<void*>(array.data());
         const auto fits =
           device_->getMemoryHostPointerPropertiesEXT(HOST_ALLOCATION, pages, owner.functions);
-        const vk::ExternalMemoryBufferCreateInfo external(HOST_ALLOCATION);
-        buffer = keep(device_->createBuffer(
-          { {}, nbytes, owner.usage, vk::SharingMode::eExclusive, 0, nullptr, &external }));
+        buffer = keep(device_->createBuffer(owner.buffer_info(size).setPNext(&IMPORTED)));
         const auto bits =
           device_->getBufferMemoryRequirements(buffer).memoryTypeBits & fits.memoryTypeBits;
-        std::vector<std::uint32_t> types(32);
-        std::iota(types.begin(), types.end(), 0);
         const vk::ImportMemoryHostPointerInfoEXT pointer(HOST_ALLOCATION, pages);
-        allocate(owner, nbytes, types, bits, &pointer);
+        allocate(owner, size, owner.adapter->memory_types(use), bits, &pointer);
+        serve(owner, use);
     }
     // A second buffer over a part of an allocation. Vulkan guarantees that both see the same bytes
     // ("Memory Aliasing").
@@ -82,7 +69,9 @@ class Memory : public DeviceObject
       : DeviceObject(owner.device), size(nbytes), type(whole->type), whole_(whole)
     {
         whole->check();
-        buffer = keep(device_->createBuffer(owner.buffer_info(nbytes)));
+        auto info = owner.buffer_info(nbytes);
+        if (whole->is_imported) info.setPNext(&IMPORTED);
+        buffer = keep(device_->createBuffer(info));
         const auto needs = device_->getBufferMemoryRequirements(buffer);
         if (start % needs.alignment || !(needs.memoryTypeBits >> type & 1))
             throw Failure("the driver allows no second buffer over this memory");
@@ -158,9 +147,16 @@ class Memory : public DeviceObject
 
     std::map<std::array<std::uint64_t, 3>, std::shared_ptr<Texels>> texels_;
     std::uint64_t atom_ = 0;         // 0: the host need not flush what it writes
-    py::object array_;               // keeps imported memory alive
     std::shared_ptr<Memory> whole_;  // keeps its memory alive
 
+    // Prepare memory of its own for a use.
+    void serve(const Device& owner, const std::string& use)
+    {
+        owner.name(buffer, use + " memory");
+        if (owner.features.has_addresses())
+            address = device_->getBufferAddress({ buffer }, owner.functions);
+        if (use != "device") map(owner);  // memory for "device" may be visible to the host, but is not mapped
+    }
     vk::MappedMemoryRange atoms(std::uint64_t start, std::uint64_t nbytes) const
     {
         const auto first = start / atom_ * atom_;

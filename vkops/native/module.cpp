@@ -69,7 +69,6 @@ py::dict limits(const Adapter& adapter)
       "non_coherent_atom_size"_a = core.nonCoherentAtomSize,
       "buffer_image_granularity"_a = core.bufferImageGranularity,
       "max_image_dimension_2d"_a = core.maxImageDimension2D,
-      "max_linear_image_dimension_2d"_a = LinearImage::max_side(adapter),
       "timestamp_valid_bits"_a = adapter.compute_family().second.timestampValidBits,
       "subgroup_size"_a = std::max(subgroup.subgroupSize, 1u),
       "subgroup_operations"_a =
@@ -497,7 +496,6 @@ void define_operations(py::module_ module)
       .def("take_back", [](const SharedDevice& self) { self->queue->take_back(); })
       .def_readonly("timestamp_period", &Device::timestamp_period)
       .def_property_readonly("features", [](const Device& self) { return self.features.names(); })
-      .def_property_readonly("pitch_alignment", &LinearImage::pitch_alignment)
       .def_property(
         "measures", [](const SharedDevice& self) { return self->queue->measures(); },
         [](const SharedDevice& self, int what) { self->queue->measure(what); })
@@ -526,11 +524,11 @@ void define_operations(py::module_ module)
       .def_property_readonly("calibrated", &Device::calibrated);
     ExclusiveClass<Memory, std::shared_ptr<Memory>>(module, "Memory")
       .def(py::init<const Device&, vk::DeviceSize, const std::string&>())
-      .def(py::init<const Device&, const py::array&>())
+      .def(py::init<const Device&, const py::array&, const std::string&>())
       .def(py::init<const Device&, std::shared_ptr<Memory>, std::uint64_t, std::uint64_t>())
-      .def_readonly("offset", &Memory::offset)
       .def_readonly("is_transferred", &Memory::is_transferred)
       .def_readonly("type", &Memory::type)
+      .def_readonly("is_imported", &Memory::is_imported)
       .def_property_readonly("coherent", &Memory::coherent)
       .def_readonly("device_address", &Memory::address)
       .def_property_readonly("array", [](const std::shared_ptr<Memory>& self) -> py::object {
@@ -570,9 +568,6 @@ void define_operations(py::module_ module)
           if (target.nbytes() != source.nbytes()) throw py::value_error("target: must have as many bytes");
           without_lock([&] { self.copy(to, from, nbytes); return true; });
       }, "target"_a.noconvert(), "source"_a.noconvert());
-    ExclusiveClass<LinearImage, std::shared_ptr<LinearImage>>(module, "LinearImage")
-      .def(py::init<const Device&, std::shared_ptr<Memory>, std::uint64_t, std::uint64_t,
-                    std::uint32_t, std::uint64_t>());
     ExclusiveClass<Image, std::shared_ptr<Image>>(module, "Image")
       .def(py::init<const Device&, const Image::Form&, const Image::Size&>())
       .def_property_readonly("needs", [](const Image& self) {
@@ -588,12 +583,6 @@ void define_operations(py::module_ module)
     });
     ExclusiveClass<Operation, kp::OpBase, std::shared_ptr<Operation>>(module, "Operation", py::dynamic_attr())
       .def_readonly("ordered", &Operation::ordered);
-    define(module, "OpCopyRectangles", &copy_rectangles);
-    define(module, "OpLayout", [](std::shared_ptr<LinearImage> image) {
-        return std::make_shared<Operation>(Label{ "lay out an image" }, [=](Commands& commands) {
-            set_layout(commands, image->image, vk::ImageLayout::ePreinitialized, { COLOR, 0, 1, 0, 1 });
-        });
-    });
     define(module, "OpCopyRegions", [](std::shared_ptr<Memory> source, std::shared_ptr<Memory> target,
                                    const Rows& rows, bool ordered) {
         return copy_regions(source, target, rows_of(rows), ordered);
@@ -646,7 +635,7 @@ void define_operations(py::module_ module)
 PYBIND11_MODULE(vkops_native, module, py::mod_gil_not_used())
 {
     define_errors(module);
-    module.attr("interface") = 21;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 22;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     define_pools(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters. Therefore it is imported

@@ -109,8 +109,6 @@ class Limits:
     non_coherent_atom_size: int = 256
     buffer_image_granularity: int = 128 << 10
     max_image_dimension_2d: int = 4096
-    max_linear_image_dimension_2d: int = 4096
-    """Texels along a side of the linear images that copies use; 0 if the driver has none."""
     timestamp_valid_bits: int = 0
     """Those of the queue; 0 if it has no timestamps."""
     subgroup_size: int = 1

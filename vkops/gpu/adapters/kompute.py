@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from vkops.errors import DeviceError, import_late
 from vkops.system.vulkan import LOADER, how_to_install
 
-INTERFACE = 21
+INTERFACE = 22
 """The value of ``vkops_native.interface`` that is needed: that of vkops/native/module.cpp."""
 
 

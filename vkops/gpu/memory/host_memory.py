@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import sys
 from contextlib import suppress
@@ -18,6 +19,8 @@ SPARE = 64 << 20
 
 _TAKEN_AT_ONCE = 1 << 30
 _MIN_PAGE = 4096
+_LARGE_PAGE = 2 << 20
+_NO_MORE = "the host has no more memory available"
 
 _DRIVER_FILE = "/memfd:allocation fd"
 """The name of a file of Mesa 25's CPU driver, which keeps device memory in an unnamed file."""
@@ -37,11 +40,11 @@ def available() -> int:
         why = f"{error.strerror}: {error.filename}"
         raise DeviceError(f"the memory that the host has is unknown ({why})") from error
     except MemoryError as error:  # of Python itself
-        raise OutOfDeviceMemoryError("the host has no more memory available") from error
+        raise OutOfDeviceMemoryError(_NO_MORE) from error
     return int(min([memory.available, *available_in_groups(memory.total)])) - SPARE
 
 
-def require(nbytes: int, reason: str = "the host has no more memory available") -> None:
+def require(nbytes: int, reason: str = _NO_MORE) -> None:
     """Check that the process may allocate ``nbytes`` more bytes: drivers crash if it may not."""
     try:
         np.empty(nbytes + SPARE, np.uint8)  # address space only, given back at once
@@ -134,6 +137,27 @@ def promised(nbytes: int) -> npt.NDArray[np.uint8]:
     check_available(nbytes)
     require(nbytes)
     return np.empty(nbytes, np.uint8)
+
+
+def large_pages(nbytes: int) -> npt.NDArray[np.uint8] | None:
+    """Take memory of the host that consists of large pages; None if the system has none.
+
+    It begins with a page, and ends with one if ``nbytes`` are whole pages.
+    """
+    if not hasattr(mmap, "MADV_HUGEPAGE"):  # of Linux alone
+        return None
+    try:
+        # Systems before Linux 6.7 do not align it to large pages.
+        mapped = mmap.mmap(-1, nbytes + _LARGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise OutOfDeviceMemoryError(f"{nbytes} bytes: {_NO_MORE}") from error
+    with suppress(OSError):  # a kernel without large pages
+        mapped.madvise(mmap.MADV_HUGEPAGE)
+    whole = np.frombuffer(mapped, np.uint8)
+    start = -whole.__array_interface__["data"][0] % _LARGE_PAGE
+    memory = whole[start : start + nbytes]
+    touch(memory)
+    return memory
 
 
 def touch(memory: npt.NDArray[np.uint8]) -> None:

@@ -76,7 +76,8 @@ class DeviceMemory:
 
     ``view`` has the bytes and ``address`` is that of the first one if the host sees them; else they
     are None and 0. ``source`` is the Vulkan heap that it was taken from: (adapter, heap). Other
-    processes can get it from this one if it ``is_shared``. If it ``is_storage_only``, its buffer
+    processes can get it from this one if it ``is_shared``. If it ``is_imported``, it is memory of
+    the host. If it ``is_storage_only``, its buffer
     cannot be a uniform, texel or indirect buffer: shaders get copies for these uses.
     """
 
@@ -100,6 +101,7 @@ class DeviceMemory:
         view = self.view
         self.address: int = 0 if view is None else view.__array_interface__["data"][0]
         self.is_coherent: bool = native.coherent
+        self.is_imported: bool = native.is_imported
         self.ranges: Native = device.module.FreeList(nbytes)
         _all[id(self)] = self
 
@@ -107,13 +109,6 @@ class DeviceMemory:
     def whole(self) -> Extent:
         """All bytes."""
         return Extent(self, 0, self.ranges.size)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ImportedMemory:
-    """The memory of a host array, imported for copies to read; ``native`` is its native object."""
-
-    native: Native
 
 
 _all: WeakValueDictionary[int, DeviceMemory] = WeakValueDictionary()
@@ -127,9 +122,13 @@ def living(objects: WeakValueDictionary[Any, _T]) -> list[_T]:
     return [value for value in referents if value is not None]
 
 
-def held_bytes(source: tuple[int, int]) -> int:
-    """Return the bytes that this process holds from one Vulkan heap: (adapter, heap)."""
-    return sum(memory.ranges.size for memory in living(_all) if memory.source == source)
+def held_bytes(source: tuple[int, int], *, imported: bool = True) -> int:
+    """Return the bytes that this process holds from one Vulkan heap: (adapter, heap).
+
+    Memory that was ``imported`` is counted, or only memory of the driver.
+    """
+    held = [memory for memory in living(_all) if memory.source == source]
+    return sum(memory.ranges.size for memory in held if imported or not memory.is_imported)
 
 
 def visible(extent: Extent) -> npt.NDArray[np.uint8]:

@@ -99,11 +99,6 @@ class EncodedPlan:
             self._tables = [_Table(rest, *part, tuning) for part in _parts(rest, tuning, size)]
         self._cut: tuple[object, EncodedPlan] | None = None
 
-    @property
-    def can_import(self) -> bool:
-        """Whether inputs can be imported arrays: shaders cannot read these, only copies can."""
-        return not self._tables and self._copies is not None and self._copies.can_import
-
     @cached_property
     def _by_shaders(self) -> EncodedPlan:
         """The same plan without copies."""

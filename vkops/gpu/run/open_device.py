@@ -139,7 +139,7 @@ class OpenDevice(ABC):
             self.info.type == "CPU",
             self.info.max_bindings,
             self.info.limits.max_workgroup,
-            rule_for(self.info, vulkan.images, validated=vulkan.validated),
+            rule_for(self.info, validated=vulkan.validated),
         )
         use = "mapped" if self.mapped else "device"
         self.shared_pool: SeparatePool = SeparatePool(vulkan, use, is_shared=True)

@@ -129,7 +129,6 @@ class BoundProgram:
         self.tensors: dict[int, TensorMemory | None] = dict(zip(program.reads, reads, strict=True))
         self.tensors.update(zip(program.writes, writes, strict=True))
         self._kept: list[Buffer] = []
-        self._imports = False
         # The work of the device, and its memory; None if tensors are in host memory and streamed.
         self._work: list[PlanWork] | None = None
         self._memory: tuple[list[Allocation], list[Allocation]] = [], []
@@ -161,16 +160,6 @@ class BoundProgram:
             scratch = [Buffer(device, nbytes) for nbytes in sizes]
             places.update((number, scratch[at].extents) for number, at in buffers.items())
             self._kept += scratch
-        # Only on CPU drivers do copies read arrays in place: on GPUs, the cost was never measured.
-        may_import = arrays and device.tuning.is_cpu and all(plan.can_import for plan in plans)
-        if may_import and device.vulkan.recording is None:
-            extents = {n: device.vulkan.import_array(a) for n, a in arrays.items()}
-            sent = self._send({n: array for n, array in arrays.items() if extents[n] is None})
-            imported = {n: (extent,) for n, extent in extents.items() if extent is not None}
-            work = self._planned(plans, {**places, **sent, **imported})
-            if not any(isinstance(each, Dispatch) for each in work):  # shaders cannot read arrays
-                self._imports = bool(imported)
-                return work
         return self._planned(plans, {**places, **self._send(arrays)} if arrays else places)
 
     def _planned(
@@ -269,11 +258,7 @@ class BoundProgram:
         return [each.operation(self.device.vulkan) for each in self._work or ()]
 
     def _submit(self) -> int:
-        """Submit the work; wait for it if it reads arrays, which the caller may change later."""
-        number = self.device.submit(self._operations, *self._memory, self.program.name)
-        if self._imports:
-            self.device.wait(number)
-        return number
+        return self.device.submit(self._operations, *self._memory, self.program.name)
 
     def start(self) -> Pending:
         """Begin to run the program; the handle's ``wait`` raises the errors of the device.
