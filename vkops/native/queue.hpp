@@ -316,6 +316,7 @@ class Queue
   private:
     static constexpr auto ONCE = vk::CommandBufferUsageFlagBits::eOneTimeSubmit;
     static constexpr std::uint64_t SLICE = 50'000'000;  // nanoseconds between checks for signals of Python
+    static constexpr std::int64_t SPIN = 100'000;  // nanoseconds before a thread that waits sleeps
     using Fence = std::shared_ptr<vk::Fence>;
     struct Running
     {
@@ -519,7 +520,13 @@ class Queue
     // is not reset.
     void await_fence(const Fence& fence)
     {
-        const auto result = without_lock([&] { return await(*fence, SLICE); });
+        const auto result = without_lock([&] {
+            // Short work has ended before a thread that sleeps is awake.
+            const auto is_running = [&] { return vkGetFenceStatus(*owner_.device, *fence) == VK_NOT_READY; };
+            for (const auto end = now() + SPIN; is_running() && now() < end;)
+                std::this_thread::yield();
+            return await(*fence, SLICE);
+        });
         std::unique_lock lock(mutex_);
         check(result, "vkWaitForFences");
         lock.unlock();

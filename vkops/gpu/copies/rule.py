@@ -54,8 +54,8 @@ REGIONS = CopyRule(0)
 """All contiguous runs are copied by Vulkan's copies, whatever it costs."""
 
 MESA_22 = CopyRule(4 << 10)
-"""Older CPU drivers: from 4 KiB on, a copy on one thread is as fast as two threads of shaders, and up
-to 1.6 times as fast."""
+"""Older CPU drivers: from 4 KiB on, copies on one thread are 1.0 to 1.6 times as fast as shaders on
+two threads."""
 
 MAX_THREADS = 3
 """Threads up to which this holds. A copy takes one thread and shaders take all."""

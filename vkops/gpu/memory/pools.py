@@ -77,8 +77,8 @@ class DeviceMemory:
     ``view`` has the bytes and ``address`` is that of the first one if the host sees them; else they
     are None and 0. ``source`` is the Vulkan heap that it was taken from: (adapter, heap). Other
     processes can get it from this one if it ``is_shared``. If it ``is_imported``, it is memory of
-    the host. If it ``is_storage_only``, its buffer
-    cannot be a uniform, texel or indirect buffer: shaders get copies for these uses.
+    the host. If it ``is_storage_only``, its buffer cannot be a uniform, texel or indirect buffer:
+    shaders get copies for these uses.
     """
 
     is_storage_only: bool = False

@@ -19,7 +19,7 @@ from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import Tuning
 from vkops.gpu.memory.pools import Allocation, Extents
 from vkops.gpu.run.buffer import MAX_PACKED_BYTES, Buffer, HostBuffer
-from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan, PlanWork
+from vkops.gpu.run.encoded_plan import EncodedPlan, PlanWork
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.pending import BackgroundTask, Pending
 from vkops.gpu.run.streaming import Progress, stream

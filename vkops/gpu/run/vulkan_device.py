@@ -16,10 +16,7 @@ from time import monotonic, perf_counter_ns, sleep
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary, finalize, ref
 
-import numpy.typing as npt
-
 from vkops.errors import DeviceError, OutOfDeviceMemoryError, refuse_reentry
-from vkops.extent import Extent
 from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.kompute import Native, load_kompute, load_native, native_error
 from vkops.gpu.adapters.layer_messages import ShaderOutput
