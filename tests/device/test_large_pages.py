@@ -1,8 +1,8 @@
 """The memory of CPU drivers: large pages of the host, which are imported."""
 
 import gc
-import mmap
 import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import vkops
+from vkops.gpu.memory import host_memory
 from vkops.gpu.run.open_device import release_empty_heaps
 
 LARGE_PAGE = 2 << 20
@@ -29,7 +30,7 @@ def flags_of(address):
 @pytest.fixture
 def unified(adapter):
     """A device of a CPU driver that imports memory of the host."""
-    if adapter.type != "CPU" or not hasattr(mmap, "MADV_HUGEPAGE"):
+    if adapter.type != "CPU" or sys.platform != "linux":
         pytest.skip("only CPU drivers on Linux have large pages")
     with vkops.Device(adapter.index) as device:
         if not device.mapped or not device.vulkan.native.import_alignment:
@@ -86,7 +87,7 @@ def test_the_memory_of_the_driver_takes_its_place(unified, monkeypatch, reason):
         return make(device, first, *use)
 
     if reason == "no large pages":
-        monkeypatch.delattr(mmap, "MADV_HUGEPAGE")
+        monkeypatch.setattr(host_memory, "large_pages", lambda _: None)
     else:
         module = SimpleNamespace(**{**vars(vulkan.module), "Memory": memory})
         monkeypatch.setattr(vulkan, "module", module)

@@ -144,7 +144,7 @@ def large_pages(nbytes: int) -> npt.NDArray[np.uint8] | None:
 
     It begins with a page, and ends with one if ``nbytes`` are whole pages.
     """
-    if not hasattr(mmap, "MADV_HUGEPAGE"):  # of Linux alone
+    if sys.platform != "linux":
         return None
     try:
         # Systems before Linux 6.7 do not align it to large pages.
