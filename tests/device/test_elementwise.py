@@ -11,7 +11,7 @@ import pytest
 from fuzz import hostile
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_numbers import ALL, FLOATS, INTEGERS, same
+from kernel_numbers import ALL, INTEGERS, same
 from refusals import fault
 
 import vkops
@@ -71,9 +71,10 @@ def cases(draw):
     return shape, draw(views(shape)), draw(views(thin)), draw(views(shape)), draw(st.booleans())
 
 
-@settings(max_examples=150)
-@given(case=cases(), dtype=st.sampled_from([*INTEGERS, *FLOATS]))
+@settings(max_examples=100)
+@given(case=cases(), dtype=st.sampled_from(["uint8", "int16", "float32", "int64"]))
 def test_random_views(device, case, dtype):
+    """Of one type of each size, for which addresses are computed; others are tested below."""
     if not device.features >= FEATURES.get(dtype, set()):
         return
     shape, *layouts, numbered = case

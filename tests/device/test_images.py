@@ -137,7 +137,11 @@ def half(array, dims, layers):
 
 @pytest.mark.features
 def test_mip_levels(device):
+    """Texels of all types in one form, and all forms with two: shaders convert and add up apart."""
     for dims, layers, array in each_form():
+        is_each_type = (dims, layers) == (2, True)
+        if not is_each_type and (array.shape[-1] != 4 or array.dtype not in ("u1", "f4")):
+            continue
         count = max(array.shape[layers : layers + dims]).bit_length()
         image = device.image(array, dims=dims, layers=layers, mips=count)
         assert image.generate_mips() is image

@@ -45,12 +45,15 @@ FORMS += [("as on GPUs", dtype) for dtype in ("int8", "float16", "float64")]  # 
 
 @pytest.mark.parametrize(("either_device", "dtype"), FORMS, indirect=["either_device"])
 def test_sorts_are_those_of_numpy_bit_by_bit(either_device, dtype):
+    """As on GPUs only elements, whose bits tell whether their order is kept: places are below."""
     for count in (0, 1, 2, 65, 5000):
         x = any_bits((count,), dtype, count)
         tensor, order = either_device.tensor(x), np.argsort(x, kind="stable")
-        np.testing.assert_array_equal(kernels.argsort(tensor, dtype="int32").numpy(), order)
         np.testing.assert_array_equal(bits(kernels.sort(tensor).numpy()), bits(x[order]))
-    assert kernels.argsort(tensor).dtype == np.int64
+        if either_device.tuning.is_cpu:
+            np.testing.assert_array_equal(kernels.argsort(tensor, dtype="int32").numpy(), order)
+    if either_device.tuning.is_cpu:
+        assert kernels.argsort(tensor).dtype == np.int64
 
 
 @pytest.fixture(params=[128, 256])
@@ -62,7 +65,11 @@ def gpu(request, device, change_device):
     return device
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float32", "int64"])
+# Drivers for CPUs take long to compile these kernels: not all types are sorted by workgroups of both sizes.
+TILES = [(128, "uint8"), (128, "float32"), (128, "int64"), (256, "uint8"), (256, "int64")]
+
+
+@pytest.mark.parametrize(("gpu", "dtype"), TILES, indirect=["gpu"])
 def test_sorts_on_gpus_of_whole_tiles_and_rows(gpu, dtype):
     tile = sort._tile_length(8 * np.dtype(dtype).itemsize, sort._lanes(gpu))
     for shape in (tile - 1, tile, tile + 1, 3 * tile + 5, (3, tile), (70, 33), (300, 9)):
@@ -77,11 +84,11 @@ def test_sorts_on_gpus_of_whole_tiles_and_rows(gpu, dtype):
 
 
 def test_equal_keys_of_many_tiles_keep_their_order(gpu):
-    for x in (np.zeros(30_000, np.uint8), np.arange(30_000, dtype=np.uint16) // 9_999):
-        for descending in (False, True):
-            order = np.argsort(-x.astype(np.int32) if descending else x, kind="stable")
-            got = kernels.argsort(gpu.tensor(x), descending=descending, dtype="int32")
-            np.testing.assert_array_equal(got.numpy(), order)
+    zeros, few = np.zeros(30_000, np.uint8), np.arange(30_000) // 9_999
+    for x, descending in ((zeros, False), (few.astype(np.uint8), True), (few, False)):
+        order = np.argsort(-x.astype(np.int32) if descending else x, kind="stable")
+        got = kernels.argsort(gpu.tensor(x), descending=descending, dtype="int32")
+        np.testing.assert_array_equal(got.numpy(), order)
 
 
 def test_nothing_is_found_by_checks_of_sorts_on_gpus(gpu):
