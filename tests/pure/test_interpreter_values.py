@@ -279,6 +279,63 @@ def test_the_borders_of_all_rules_are_tested():
     assert tested == {*undefined_results.OPERATIONS.values(), *undefined_results.RULES.values()}
 
 
+ONES, HALF = 2**32 - 1, 0.91**0.5
+
+# An instruction or function, the type of its operands and results, operands where its definition
+# branches, and the results.
+RESULTS = [
+    ("UDiv", "u4", [[7, ONES, 5, 0], [2, 1, 0, 0]], [3, ONES, ONES, ONES]),
+    ("SDiv", "i4", [[7, -7, 7, -7, 5, -5], [2, 2, -2, -2, 0, 0]], [3, -3, -3, 3, -1, -1]),
+    ("UMod", "u4", [[7, ONES, 5], [4, 2, 0]], [3, 1, ONES]),
+    ("SRem", "i4", [[7, -7, 7, -7, 5], [4, 4, -4, -4, 0]], [3, -3, 3, -3, -1]),
+    ("SMod", "i4", [[7, -7, 7, -7, 5], [4, 4, -4, -4, 0]], [3, 1, -1, -3, -1]),
+    ("FRem", "f4", [[7, -7, 7], [4, 4, -4]], [3, -3, 3]),
+    ("FMod", "f4", [[7, -7, 7], [4, 4, -4]], [3, 1, -1]),
+    ("ShiftRightLogical", "i2", [[-1, -1, -1], [0, 1, 15]], [-1, 2**15 - 1, 1]),
+    ("ShiftRightArithmetic", "u2", [[2**16 - 1, 2**15, 4], [15, 14, 1]], [2**16 - 1, 2**16 - 2, 2]),
+    ("ShiftLeftLogical", "u8", [[1, 1], [31, 63]], [2**31, 2**63]),
+    ("BitFieldUExtract", "u4", [[0xF0] * 4, [4, 5, 0, 0], [4, 1, 32, 0]], [15, 1, 0xF0, 0]),
+    ("BitFieldSExtract", "i4", [[0xF0] * 4, [4, 4, 0, 31], [4, 5, 32, 0]], [-1, 15, 0xF0, 0]),
+    ("BitFieldInsert", "u4", [[ONES] * 4, [0] * 4, [4, 31, 0, 0], [4, 1, 32, 0]], [ONES - 0xF0, ONES >> 1, 0, ONES]),
+    ("BitReverse", "u2", [[1, 2**15, 6]], [2**15, 1, 3 << 13]),
+    ("BitCount", "u8", [[0, 2**64 - 1, 2**63 + 1]], [0, 64, 2]),
+    ("IAddCarry", "u4", [[ONES, ONES, 1], [1, 0, 2]], [[0, ONES, 3], [1, 0, 0]]),
+    ("ISubBorrow", "u4", [[0, 1, 2], [1, 1, 1]], [[ONES, 0, 1], [1, 0, 0]]),
+    ("UMulExtended", "u4", [[ONES, 2], [ONES, 3]], [[1, 6], [ONES - 1, 0]]),
+    ("SMulExtended", "i8", [[-(2**63), 2**62], [2, 2]], [[0, -(2**63)], [-1, 0]]),
+    ("FOrdNotEqual", "f4", [[1, 1, NAN], [2, 1, 1]], [True, False, False]),
+    ("FUnordNotEqual", "f4", [[1, 1, NAN], [2, 1, 1]], [True, False, True]),
+    ("FUnordLessThan", "f4", [[1, 1, 1], [2, 1, NAN]], [True, False, True]),
+    ("FUnordGreaterThanEqual", "f4", [[1, 1, NAN], [2, 1, NAN]], [False, True, True]),
+    ("Step", "f4", [[1, 1, 1], [0.5, 1, 2]], [0, 1, 1]),
+    ("SmoothStep", "f4", [[1] * 4, [3] * 4, [0, 1.5, 2, 4]], [0, 0.15625, 0.5, 1]),
+    ("FMix", "f4", [[1, 1, 1], [3, 3, 3], [0, 0.25, 1]], [1, 1.5, 3]),
+    ("FSign", "f4", [[-2, 0, 3]], [-1, 0, 1]),
+    ("FClamp", "f4", [[0, 1, 2, 3, 4], [1] * 5, [3] * 5], [1, 1, 2, 3, 3]),
+    ("FindILsb", "u4", [[0, 1, 2**31, 12]], [-1, 0, 31, 2]),
+    ("FindUMsb", "u4", [[0, 1, ONES, 12]], [-1, 0, 31, 3]),
+    ("FindSMsb", "i4", [[0, -1, -2, 1, 2**31 - 1]], [-1, -1, 0, 0, 30]),
+    ("Reflect", "f4", [[[3, -4]], [[0, 1]]], [[3, 4]]),
+    ("FaceForward", "f4", [[[1, 2]] * 3, [[1, 0]] * 3, [[1, 0], [0, 1], [-1, 0]]], [[-1, -2], [-1, -2], [1, 2]]),
+    ("Refract", "f4", [[[0.6, -0.8]] * 3, [[0, 1]] * 3, [1, 0.5, 2]], [[0.6, -0.8], [0.3, -HALF], [0, 0]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "dtype", "operands", "results"), RESULTS)
+def test_results_where_a_definition_branches(name, dtype, operands, results):
+    table, number = (
+        (operations.TABLE, OPCODES[name])
+        if name in OPCODES
+        else (glsl_functions.FUNCTIONS, FUNCTIONS[name])
+    )
+    is_condition = isinstance(np.ravel(results)[0], np.bool_)
+    kind = "?" if is_condition else "i4" if name.startswith("Find") else dtype
+    result = operations.apply(
+        table[number], [np.array(each, dtype) for each in operands], np.dtype(kind)
+    )
+    np.testing.assert_allclose(result, np.array(results, kind), rtol=1e-6)
+
+
 @pytest.mark.parametrize("opcode", range(4450, 4456))
 def test_integer_dot_products(opcode):
     """Of bytes in a word and of vectors, with and without a summand, which saturates."""
