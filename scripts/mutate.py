@@ -45,6 +45,10 @@ ENOUGH_TESTS = 160
 """Of those that reach a line: half are those that reach the fewest lines, as they are about few."""
 SECONDS = 300
 """For one fault; one that makes a loop endless is found."""
+CACHE = ".cache"
+"""Of compiled shaders, in each copy: what a fault puts there is not for others."""
+CACHED = ("vkops/shaders/", "vkops/system/", "vkops/gpu/adapters/")
+"""Faults here are tested with an empty cache, as what is cached would hide some of them."""
 
 OTHER: dict[type[ast.AST], Any] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
@@ -207,6 +211,7 @@ class Copies:
     ) -> bool:
         """Run pytest in a copy, and return whether all tests pass in time."""
         ours = {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        ours["VKOPS_CACHE_DIR"] = str(folder / CACHE)
         with contextlib.suppress(subprocess.TimeoutExpired):
             return not subprocess.run(
                 [*PYTEST, *arguments], cwd=folder, env=os.environ | GROUPS[group] | ours,
@@ -232,6 +237,9 @@ class Copies:
         path = folder / fault.file
         text = path.read_text(encoding="utf-8")
         path.write_text(fault.planted_in(text), encoding="utf-8")
+        is_cached = fault.file.startswith(CACHED)
+        if is_cached:
+            shutil.rmtree(folder / CACHE, ignore_errors=True)
         try:
             for group in self._groups:
                 chosen = [test for test in tests if test.startswith(group)]
@@ -240,6 +248,8 @@ class Copies:
                     return True
         finally:
             path.write_text(text, encoding="utf-8")
+            if is_cached:
+                shutil.rmtree(folder / CACHE, ignore_errors=True)
             self._free.put(folder)
         return False
 
