@@ -45,6 +45,10 @@ ENOUGH_TESTS = 160
 """Of those that reach a line: half are those that reach the fewest lines, as they are about few."""
 SECONDS = 300
 """For one fault; one that makes a loop endless is found."""
+CACHE = ".cache"
+"""Of compiled shaders, in each copy: what a fault puts there is not for others."""
+CACHED = ("vkops/shaders/", "vkops/system/", "vkops/gpu/adapters/")
+"""Faults here are tested with an empty cache, as what is cached would hide some of them."""
 
 OTHER: dict[type[ast.AST], Any] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
@@ -141,10 +145,11 @@ def chosen_faults(folders: Sequence[str], count: int, seed: int) -> list[Fault]:
 
 
 class Copies:
-    """Copies of the tree, and the tests that reach each line of it; both are kept."""
+    """Copies of the tree, and the tests that reach each of its lines; both are kept."""
 
-    def __init__(self) -> None:
-        digest = hashlib.sha256()
+    def __init__(self, groups: Sequence[str]) -> None:
+        self._groups = groups
+        digest = hashlib.sha256(" ".join(groups).encode())
         for name in tracked_files():
             if name.startswith(("vkops/", "tests/", "shaders/")):
                 digest.update((ROOT / name).read_bytes())
@@ -173,7 +178,7 @@ class Copies:
     def _make(self) -> None:
         """Copy the tree, and run all tests there with coverage."""
         self._copy_to(self.folder)
-        for number, group in enumerate(GROUPS):
+        for number, group in enumerate(self._groups):
             print(f"mutate: running {group} once, to know which tests reach which line", flush=True)
             # pytest-cov removes what was measured before with the same name of its file.
             settings = self.folder / f"coverage{number}.ini"
@@ -206,6 +211,7 @@ class Copies:
     ) -> bool:
         """Run pytest in a copy, and return whether all tests pass in time."""
         ours = {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        ours["VKOPS_CACHE_DIR"] = str(folder / CACHE)
         with contextlib.suppress(subprocess.TimeoutExpired):
             return not subprocess.run(
                 [*PYTEST, *arguments], cwd=folder, env=os.environ | GROUPS[group] | ours,
@@ -231,14 +237,19 @@ class Copies:
         path = folder / fault.file
         text = path.read_text(encoding="utf-8")
         path.write_text(fault.planted_in(text), encoding="utf-8")
+        is_cached = fault.file.startswith(CACHED)
+        if is_cached:
+            shutil.rmtree(folder / CACHE, ignore_errors=True)
         try:
-            for group in GROUPS:
+            for group in self._groups:
                 chosen = [test for test in tests if test.startswith(group)]
                 options = ("-p", "no:cacheprovider", "-x", "-n", "0")
                 if chosen and not self.run(folder, group, [*options, *chosen], SECONDS):
                     return True
         finally:
             path.write_text(text, encoding="utf-8")
+            if is_cached:
+                shutil.rmtree(folder / CACHE, ignore_errors=True)
             self._free.put(folder)
         return False
 
@@ -259,13 +270,14 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", default=FOLDERS, help="of vkops, such as plan dml")
     parser.add_argument("--faults", type=int, default=300, help="how many faults are planted")
     parser.add_argument("--seed", type=int, default=0, help="which ones")
+    parser.add_argument("--pure", action="store_true", help="run only tests/pure")
     parser.add_argument("--list", action="store_true", help="only list the faults")
     options = parser.parse_args()
     faults = chosen_faults(options.folders, options.faults, options.seed)
     if options.list:
         print(*faults, sep="\n")
         return
-    copies, found_faults = Copies(), Counter[str]()
+    copies, found_faults = Copies(["tests/pure"] if options.pure else [*GROUPS]), Counter[str]()
     tests = [copies.tests_that_reach(fault) for fault in faults]
     with ThreadPoolExecutor(PROCESSES) as pool:
         for number, is_found in enumerate(pool.map(copies.is_found, faults, tests)):

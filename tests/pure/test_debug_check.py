@@ -98,6 +98,35 @@ def test_each_undefined_number_has_the_reason_of_its_own(carried, is_passed):
     assert {f.invocations[0][0] < 32 for f in findings} == {True, False}
 
 
+# -- races with accesses before the last one -------------------------------------------------------
+
+RACE = """#version 450
+layout(local_size_x = 32, local_size_y = 2) in;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+layout(std430, binding = 1) buffer Out { uint result[]; };
+shared uint part[1];
+uint own = gl_LocalInvocationIndex;
+void main() {
+    if (own == 0) part[0] = data[0];
+    barrier();
+    uint s = 0;
+    if (own == FIRST) s = PLACE;
+    if (own == 5) { s = PLACE; PLACE = 1; }
+    result[own] = s;
+}"""
+
+
+@pytest.mark.parametrize("place", ["part[0]", "data[0]"])
+@pytest.mark.parametrize("first", [0, 1, 31, 32, 63])
+def test_the_last_reader_writes_what_another_one_has_read(first, place):
+    """Also the first and the last invocation, and one of another subgroup."""
+    text = RACE.replace("FIRST", str(first)).replace("PLACE", place)
+    (found,) = check(text, {"Data": np.zeros(1, np.uint32), "Out": 256}).findings
+    assert (found.kind, found.place.line) == ("data race", 12)
+    other = (first % 32, first // 32, 0)
+    assert found.invocations == ((5, 0, 0), other)
+
+
 # -- loops that do not end -------------------------------------------------------------------------
 
 WAIT = """layout(std430, binding = 2) buffer Counter { uint counter; };

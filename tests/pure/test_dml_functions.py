@@ -170,6 +170,14 @@ def test_indices_have_numpy_s_meaning(data):
     assert made.tobytes() == np.ascontiguousarray(expected).tobytes()
 
 
+@pytest.mark.parametrize("step", [2**31, 2**40, -(2**40)])
+def test_a_slice_of_one_element_may_have_any_step(step):
+    graph = dml.Graph()
+    y = graph.input(tensor(4, 2))[2::step]
+    (made,) = run(graph.desc([graph.identity(y)]), np.arange(8, dtype=np.float32).reshape(4, 2))
+    assert made.view(np.float32).tolist() == [4, 5]
+
+
 @pytest.mark.parametrize(
     ("index", "named"),
     [

@@ -14,6 +14,7 @@ from refusals import fault
 import vkops.dml
 import vkops.plan.graph
 from vkops import dml
+from vkops.dml.operator_bases import UnaryOperatorDesc
 from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError
 from vkops.plan import execute
 
@@ -200,6 +201,9 @@ def test_gaps_are_left_alone():
         (lambda g, x: g.operator(IDENTITY, [x]), "ELEMENT_WISE_IDENTITY input_tensor [G-07]"),
         (lambda g, x: g.operator(JOIN, [x]), "JOIN inputs [G-04]"),
         (lambda g, x: g.operator(None, [x]), "GRAPH desc"),
+        (lambda g, x: g.add(IDENTITY, [x]), "GRAPH kind [T-18]"),
+        (lambda g, x: g.add(dml.BufferTensorDesc, [x]), "GRAPH kind [T-18]"),
+        (lambda g, x: g.add(UnaryOperatorDesc, [x]), "GRAPH kind [T-18]"),
         (lambda g, x: dml.Graph(tensor_policy=3), "GRAPH tensor_policy"),
         (lambda g, x: g.identity(1), "GRAPH inputs[0]"),
         (lambda g, x: g.input("x"), "GRAPH inputs[1] [T-01]"),

@@ -11,9 +11,10 @@ from vkops.debug import check
 from vkops.debug.shader_check import Case
 from vkops.interpreter import glsl_functions, instructions, operations, undefined_results
 from vkops.interpreter.recorder import Recorder
+from vkops.interpreter.subgroups import Subgroups
 from vkops.interpreter.tracing import Tracer
 from vkops.interpreter.values import SourceLine
-from vkops.shaders.grammar import FUNCTIONS
+from vkops.shaders.grammar import FUNCTIONS, OPCODES
 
 HEAD = """#version 450
 #extension GL_KHR_shader_subgroup_basic : require
@@ -198,16 +199,141 @@ def test_ldexp_with_exponents_of_all_sizes(width):
     assert result.tolist() == [32, 0.5, 0, np.inf]
 
 
+NAN, INF, LEAST = np.nan, np.inf, -(2**31)
+GROUP = Subgroups(np.zeros(2, int), np.arange(2), 32)
+
+# An instruction or function, the type of its operands, these at and beside the borders of what is
+# defined, for which of them the result is undefined, and a part of the message.
+BORDERS = [
+    ("ShiftRightLogical", "u2", [[1] * 4, [0, 15, 16, 2**16 - 1]], "0011", "16 bits by 16 to 65535"),
+    ("ShiftLeftLogical", "u8", [[1] * 3, [63, 64, 65]], "011", "64 bits by 64 to 65"),
+    ("ShiftRightArithmetic", "i4", [[-1] * 3, [31, 32, -1]], "011", "32 bits by -1 to 32"),
+    ("BitFieldUExtract", "u4", [[1] * 4, [31, 31, 32, 0], [1, 2, 0, 33]], "0101", "2 to 33 bits from bit 0 to 31"),
+    ("BitFieldInsert", "i4", [[1] * 3, [0] * 3, [0, 0, 1], [32, 33, 32]], "011", "32 to 33 bits from bit 0 to 1"),
+    ("SRem", "i4", [[0, 5, -1, 1], [1, 3, 3, -3]], "0011", "-1 to 1 % -3 to 3"),
+    ("SMod", "i4", [[5, 5], [3, -3]], "01", "5 % -3"),
+    ("SDiv", "i4", [[LEAST, LEAST, LEAST + 1, 1], [-1, 1, -1, -1]], "1000", "divides -2147483648 by -1"),
+    ("FRem", "f4", [[1, 0, 1], [1, 0, -0.0]], "011", "mod(0.0 to 1.0, "),
+    ("FMod", "f4", [[1, 1], [1e-30, 0]], "01", "mod(1.0, 0.0)"),
+    ("GroupNonUniformBallotFindLSB", "u4", [[[0, 0, 0, 0], [0, 0, 0, 1]]], "10", "that has none"),
+    ("GroupNonUniformBallotBitExtract", "u4", [[[1, 0, 0, 0]] * 2, [31, 32]], "01", "uses bit 32 of"),
+    ("GroupNonUniformInverseBallot", "u4", [[[1, 0, 0, 0], [1, 0, 0, 2]]], "01", "that differ"),
+    ("Pow", "f4", [[-1, 0, 0, 0, 1, -0.0], [2, 0, -1, 1, -1, 1]], "111000", "pow(-1.0 to 0.0, -1.0 to 2.0)"),
+    ("Atan2", "f4", [[0, 0, 1, -0.0], [0, 1, 0, 0]], "1001", "atan(0, 0)"),
+    ("FMin", "f4", [[NAN, 1, 1], [1, NAN, INF]], "110", "of NaN"),
+    ("FMax", "f4", [[NAN, 1, 1], [1, NAN, INF]], "110", "of NaN"),
+    ("Sqrt", "f4", [[0, -0.0, -0.5]], "001", "sqrt(-0.5)"),
+    ("InverseSqrt", "f4", [[1e-30, 0, -1]], "011", "inversesqrt(-1.0 to 0.0)"),
+    ("Log", "f4", [[1e-30, 0, -1]], "011", "log(-1.0 to 0.0)"),
+    ("Log2", "f4", [[1e-30, 0, -1]], "011", "log2(-1.0 to 0.0)"),
+    ("Asin", "f4", [[1, -1, 1.25, -1.25]], "0011", "asin(-1.25 to 1.25)"),
+    ("Acos", "f4", [[1, -1, 1.25, -1.25]], "0011", "acos(-1.25 to 1.25)"),
+    ("Acosh", "f4", [[1, 0.75]], "01", "acosh(0.75)"),
+    ("Atanh", "f4", [[0.75, 1, -1, -0.75]], "0110", "atanh(-1.0 to 1.0)"),
+    ("SmoothStep", "f4", [[0, 1, 2], [1, 1, 1], [0, 0, 0]], "011", "second edge"),
+    ("Ldexp", "f4", [[1, 1, 0, 0, INF], np.array([127, 128, 128, 129, 5])], "01010", "ldexp(0.0 to 1.0, 128 to 129)"),
+    ("Frexp", "f4", [[1, INF, -INF]], "011", "frexp(-inf to inf)"),
+    ("FrexpStruct", "f4", [[0, NAN]], "01", "frexp(nan)"),
+    ("MatrixInverse", "f4", [[[[1, 2], [3, 4]], [[1, 2], [2, 4]]]], "01", "determinant is 0"),
+    ("FClamp", "f4", [[NAN, 1, 1, 1], [0, 3, NAN, 2], [2, 2, 2, 2]], "1110", "clamp with limits from nan to 2.0"),
+    ("NClamp", "f4", [[NAN, 1, 1], [0, 3, NAN], [2, 2, 2]], "010", "clamp with limits from 3.0 to 2.0"),
+    ("SClamp", "i4", [[0, 0], [1, -1], [1, -2]], "01", "limits from -1 to -2"),
+    ("UClamp", "u4", [[0, 0], [1, 2], [1, 1]], "01", "limits from 2 to 1"),
+    ("Normalize", "f4", [[[0, 0], [0, 1e-30]]], "10", "vector of zeros"),
+]  # fmt: skip
+
+# As above, with the type of the results.
+CONVERSIONS = [
+    ("ConvertFToS", "i4", "f4", [LEAST, LEAST - 256, 2**31 - 128, 2**31], "0101", "-2147483904.0 to 2147483648.0"),
+    ("ConvertFToS", "i2", "f4", [-32768.5, -32769, 32767.5, 32768], "0101", "-32769.0 to 32768.0"),
+    ("ConvertFToU", "u4", "f4", [-0.5, -1, 2**32 - 256, 2**32], "0101", "-1.0 to 4294967296.0"),
+    ("ConvertFToU", "u2", "f8", [65535.5, NAN], "01", "converts nan to an integer"),
+]  # fmt: skip
+
+
+def rule_of(name):
+    """Return the rule of an instruction or function."""
+    if name in OPCODES:
+        return undefined_results.OPERATIONS[OPCODES[name]]
+    return undefined_results.RULES[FUNCTIONS[name]]
+
+
 @pytest.mark.parametrize(
-    ("name", "wrong"), [("NClamp", [False, True, False]), ("FClamp", [True, True, True])]
+    ("name", "how", "dtype", "operands", "wrong", "text"),
+    [
+        *((name, GROUP, *more) for name, *more in BORDERS),
+        *((name, np.dtype(to), dtype, [x], *more) for name, to, dtype, x, *more in CONVERSIONS),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_limits_of_clamp_that_are_crossed_or_nan(name, wrong):
-    """NClamp, which glslang does not write, ignores NaN."""
-    operands = [*np.array([[np.nan, 1, 1], [0, 3, np.nan], [2, 2, 2]], np.float32)]
-    rule = undefined_results.RULES[FUNCTIONS[name]]
-    (found,) = undefined_results.undefined(rule, operands[0].dtype, operands, SourceLine("x", 1))
-    assert found.missing.tolist() == wrong
-    assert found.why[0].message.startswith("uses clamp with limits from ")
+def test_the_borders_of_what_is_defined(name, how, dtype, operands, wrong, text):
+    arrays = [np.asarray(each, getattr(each, "dtype", dtype)) for each in operands]
+    with np.errstate(all="ignore"):
+        (found,) = undefined_results.undefined(rule_of(name), how, arrays, SourceLine("x", 1))
+    assert "".join(map(str, map(int, found.missing))) == wrong
+    assert text in found.why[0].message
+
+
+def test_the_borders_of_all_rules_are_tested():
+    tested = {rule_of(name) for name, *_ in (*BORDERS, *CONVERSIONS)}
+    assert tested == {*undefined_results.OPERATIONS.values(), *undefined_results.RULES.values()}
+
+
+ONES, HALF = 2**32 - 1, 0.91**0.5
+
+# An instruction or function, the type of its operands and results, operands where its definition
+# branches, and the results.
+RESULTS = [
+    ("UDiv", "u4", [[7, ONES, 5, 0], [2, 1, 0, 0]], [3, ONES, ONES, ONES]),
+    ("SDiv", "i4", [[7, -7, 7, -7, 5, -5], [2, 2, -2, -2, 0, 0]], [3, -3, -3, 3, -1, -1]),
+    ("UMod", "u4", [[7, ONES, 5], [4, 2, 0]], [3, 1, ONES]),
+    ("SRem", "i4", [[7, -7, 7, -7, 5], [4, 4, -4, -4, 0]], [3, -3, 3, -3, -1]),
+    ("SMod", "i4", [[7, -7, 7, -7, 5], [4, 4, -4, -4, 0]], [3, 1, -1, -3, -1]),
+    ("FRem", "f4", [[7, -7, 7], [4, 4, -4]], [3, -3, 3]),
+    ("FMod", "f4", [[7, -7, 7], [4, 4, -4]], [3, 1, -1]),
+    ("ShiftRightLogical", "i2", [[-1, -1, -1], [0, 1, 15]], [-1, 2**15 - 1, 1]),
+    ("ShiftRightArithmetic", "u2", [[2**16 - 1, 2**15, 4], [15, 14, 1]], [2**16 - 1, 2**16 - 2, 2]),
+    ("ShiftLeftLogical", "u8", [[1, 1], [31, 63]], [2**31, 2**63]),
+    ("BitFieldUExtract", "u4", [[0xF0] * 4, [4, 5, 0, 0], [4, 1, 32, 0]], [15, 1, 0xF0, 0]),
+    ("BitFieldSExtract", "i4", [[0xF0] * 4, [4, 4, 0, 31], [4, 5, 32, 0]], [-1, 15, 0xF0, 0]),
+    ("BitFieldInsert", "u4", [[ONES] * 4, [0] * 4, [4, 31, 0, 0], [4, 1, 32, 0]], [ONES - 0xF0, ONES >> 1, 0, ONES]),
+    ("BitReverse", "u2", [[1, 2**15, 6]], [2**15, 1, 3 << 13]),
+    ("BitCount", "u8", [[0, 2**64 - 1, 2**63 + 1]], [0, 64, 2]),
+    ("IAddCarry", "u4", [[ONES, ONES, 1], [1, 0, 2]], [[0, ONES, 3], [1, 0, 0]]),
+    ("ISubBorrow", "u4", [[0, 1, 2], [1, 1, 1]], [[ONES, 0, 1], [1, 0, 0]]),
+    ("UMulExtended", "u4", [[ONES, 2], [ONES, 3]], [[1, 6], [ONES - 1, 0]]),
+    ("SMulExtended", "i8", [[-(2**63), 2**62], [2, 2]], [[0, -(2**63)], [-1, 0]]),
+    ("FOrdNotEqual", "f4", [[1, 1, NAN], [2, 1, 1]], [True, False, False]),
+    ("FUnordNotEqual", "f4", [[1, 1, NAN], [2, 1, 1]], [True, False, True]),
+    ("FUnordLessThan", "f4", [[1, 1, 1], [2, 1, NAN]], [True, False, True]),
+    ("FUnordGreaterThanEqual", "f4", [[1, 1, NAN], [2, 1, NAN]], [False, True, True]),
+    ("Step", "f4", [[1, 1, 1], [0.5, 1, 2]], [0, 1, 1]),
+    ("SmoothStep", "f4", [[1] * 4, [3] * 4, [0, 1.5, 2, 4]], [0, 0.15625, 0.5, 1]),
+    ("FMix", "f4", [[1, 1, 1], [3, 3, 3], [0, 0.25, 1]], [1, 1.5, 3]),
+    ("FSign", "f4", [[-2, 0, 3]], [-1, 0, 1]),
+    ("FClamp", "f4", [[0, 1, 2, 3, 4], [1] * 5, [3] * 5], [1, 1, 2, 3, 3]),
+    ("FindILsb", "u4", [[0, 1, 2**31, 12]], [-1, 0, 31, 2]),
+    ("FindUMsb", "u4", [[0, 1, ONES, 12]], [-1, 0, 31, 3]),
+    ("FindSMsb", "i4", [[0, -1, -2, 1, 2**31 - 1]], [-1, -1, 0, 0, 30]),
+    ("Reflect", "f4", [[[3, -4]], [[0, 1]]], [[3, 4]]),
+    ("FaceForward", "f4", [[[1, 2]] * 3, [[1, 0]] * 3, [[1, 0], [0, 1], [-1, 0]]], [[-1, -2], [-1, -2], [1, 2]]),
+    ("Refract", "f4", [[[0.6, -0.8]] * 3, [[0, 1]] * 3, [1, 0.5, 2]], [[0.6, -0.8], [0.3, -HALF], [0, 0]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "dtype", "operands", "results"), RESULTS)
+def test_results_where_a_definition_branches(name, dtype, operands, results):
+    table, number = (
+        (operations.TABLE, OPCODES[name])
+        if name in OPCODES
+        else (glsl_functions.FUNCTIONS, FUNCTIONS[name])
+    )
+    is_condition = isinstance(np.ravel(results)[0], np.bool_)
+    kind = "?" if is_condition else "i4" if name.startswith("Find") else dtype
+    result = operations.apply(
+        table[number], [np.array(each, dtype) for each in operands], np.dtype(kind)
+    )
+    np.testing.assert_allclose(result, np.array(results, kind), rtol=1e-6)
 
 
 @pytest.mark.parametrize("opcode", range(4450, 4456))

@@ -214,6 +214,13 @@ def test_error_that_a_shader_states_is_one_short_printable_line(project):
     assert str(error) == f"{Path('shaders/x.comp')}:2: {told[:500]}…, in {line}…"
 
 
+@pytest.mark.parametrize(("length", "end"), [(499, ""), (500, ""), (501, "…")])
+def test_only_a_message_that_is_too_long_is_cut(length, end):
+    told = "'#error' : ".ljust(length, "y")
+    error = failure(f"#version 450\n#error {told[11:]}")
+    assert str(error).startswith(f"<source>:2: {told[:500]}{end}, in ")
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [

@@ -623,3 +623,25 @@ def test_damaged_spirv():
                 describe(Module.read(spirv[:start] + word + spirv[start + 4 :]))
     with pytest.raises(ShaderCompileError, match=r"^SPIR-V cannot be "):
         tools.disassemble(spirv[:40] + b"\xff" * 8 + spirv[48:])
+
+
+ARRAYS = {
+    "UniformBuffer": ("uniform U { uint n; } u[3];", "u[{}].n"),
+    "StorageBuffer": ("buffer S { uint n; } u[3];", "u[{}].n"),
+    "SampledImage": ("uniform usampler2D u[3];", "texelFetch(u[{}], ivec2(0), 0).x"),
+    "StorageImage": ("uniform readonly uimage2D u[3];", "imageLoad(u[{}], ivec2(0)).x"),
+    "UniformTexelBuffer": ("uniform usamplerBuffer u[3];", "texelFetch(u[{}], 0).x"),
+    "StorageTexelBuffer": ("uniform readonly uimageBuffer u[3];", "imageLoad(u[{}], 0).x"),
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_features_of_arrays_of_resources(kind):
+    """An index that is a constant needs no feature."""
+    declared, value = ARRAYS[kind]
+    form = ", r32ui" * ("uimage" in declared)
+    for index, expected in (("2", []), ("b[1] % 3", [f"shader{kind}ArrayDynamicIndexing"])):
+        code = f"b[0] = {value.format(index)};"
+        array = f"layout(binding = 1{form}) {declared}"
+        loaded = module(f"{BUFFER.format('uint')}{array} void main() {{ {code} }}")
+        assert [*loaded.needs] == expected

@@ -144,4 +144,4 @@ def _span(values: Array, chosen: Array) -> str:
     """Return the values that a mask selects, as text."""
     numbers = np.broadcast_to(column(values, chosen), chosen.shape)[chosen]
     low, high = numbers.min(), numbers.max()
-    return f"{low}" if low == high else f"{low} to {high}"
+    return f"{low}" if low == high or low != low else f"{low} to {high}"  # NaN is both
