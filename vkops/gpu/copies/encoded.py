@@ -121,11 +121,8 @@ class EncodedCopies:
         places = {extent[:2] for extent in outputs}
         if any(extent[:2] in places for extent in inputs):
             return None
-        return [*self._bind_runs(inputs, outputs)]
-
-    def _bind_runs(self, inputs: Sequence[Extent], outputs: Sequence[Extent]) -> Iterator[Copy]:
-        """Yield the copies and fills of runs; fill words are numbered -1, -2 and so on."""
-        words = [*self._words][::-1]
+        copies: list[Copy] = []
+        words = [*self._words][::-1]  # numbered -1, -2 and so on
         rows = self._rows.copy()
         rows[:, 0] += np.array([*_offsets(inputs), *(0 for _ in words)], np.int64)[self._sources]
         rows[:, 1] += _offsets(outputs)[self._targets]
@@ -134,9 +131,11 @@ class EncodedCopies:
             for source, read in _groups(sources, self._sources[written] % len(sources)):
                 regions = rows[written][read].view(np.uint64)
                 if isinstance(source, int):
-                    yield Copy("vkCmdFillBuffer", "OpFillRegions", (target.native, source), regions)
+                    arguments = target.native, source
+                    copies.append(Copy("vkCmdFillBuffer", "OpFillRegions", arguments, regions))
                 else:
-                    yield copy_regions(source, target, regions)
+                    copies.append(copy_regions(source, target, regions))
+        return copies
 
 
 def _offsets(bound: Sequence[Extent]) -> Int64Array:
