@@ -5,7 +5,24 @@
 // runs that are written at the same time. GPUs do so at once, too. Elsewhere the vector is kept until
 // the run's loop is done, because CPU drivers execute both sides of a branch.
 
+// With WIDE, vectors are integers of 64 bits: some drivers execute each component of a vector by itself.
+
 layout(std430, binding = 2) buffer Target { uvec4 target[]; };
+
+#ifdef WIDE
+#define Vector u64vec2
+#define VECTORS wide_target
+layout(std430, binding = 3) writeonly buffer WideTarget { u64vec2 wide_target[]; };  // the same memory
+
+uvec4 words_of(u64vec2 v) { return uvec4(unpackUint2x32(v.x), unpackUint2x32(v.y)); }
+Vector vector_of(uvec4 v) { return u64vec2(packUint2x32(v.xy), packUint2x32(v.zw)); }
+#else
+#define Vector uvec4
+#define VECTORS target
+
+uvec4 words_of(uvec4 v) { return v; }
+Vector vector_of(uvec4 v) { return v; }
+#endif
 
 struct Edges {
     bool starts;    // whether there are vectors at the start and at the end
@@ -31,9 +48,10 @@ void store_word(uint vector, uint k, uint value, int base, int length) {
 }
 
 // `base` is the run's byte at the vector's start.
-void store_vector(inout Edges edges, uint vector, uvec4 value, int base, int length) {
+void store_vector(inout Edges edges, uint vector, Vector whole, int base, int length) {
+    uvec4 value = words_of(whole);
     if (base >= 0 && base + 16 <= length) {
-        target[vector] = value;
+        VECTORS[vector] = whole;
     } else if (ALIGNED) {
         for (uint k = 0u; k < 4u; ++k) store_word(vector, k, value[k], base + int(k) * 4, length);
     } else if (base < 0) {

@@ -53,8 +53,8 @@ def test_list_has_every_kernel(shader, width, monkeypatch):
         assert int(nbytes.replace(",", "")) == len(shaders.spirv(name))
         assert int(code) > 100
         assert int(loops) >= 3
-        is_stream = name.startswith(("copy_stream", "copy_rows", "copy_grid"))
-        others = 3 if name.startswith("copy_") and not is_stream else 4
+        stores_words = name.startswith(("copy_stream", "copy_rows", "copy_grid", "copy_run_wide"))
+        others = 3 if name.startswith("copy_") and not stores_words else 4
         assert int(buffers) == (7 if name == "copy_stream" else others)
 
 

@@ -81,6 +81,7 @@ _ALL = (
     ),
     Variant("copy_reverse", "copy_reverse.comp", {}),
     Variant("copy_run", "copy_run.comp", {}),
+    Variant("copy_run_wide", "copy_run.comp", {"WIDE": 1}),
     Variant("copy_rows", "copy_rows.comp", {"SEGMENTS": 1}),
     Variant("copy_rows_4", "copy_rows.comp", {"SEGMENTS": 4}),
     Variant("copy_stream", "copy_stream.comp", {"SEGMENTS": 0}),
