@@ -7,7 +7,7 @@ import warnings
 import processes
 import pytest
 from adapters import LAYERS, manifest, own_loader, refused_by_layer, without_validation
-from processes import ROOT, outcome
+from processes import ROOT, VULKAN, outcome
 from refusals import fault
 
 import vkops
@@ -52,6 +52,7 @@ def test_limits(adapter, device, capsys, monkeypatch):
         assert any(name in line and rows[name] in line for line in shown.splitlines())
 
 
+@VULKAN
 def test_features_are_where_vulkan_has_them():
     """The native module's table has the members of structures by their places."""
     with warnings.catch_warnings():
