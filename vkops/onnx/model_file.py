@@ -80,7 +80,7 @@ def read(
 def _check_calls(proto: ModelProto) -> None:
     """Check that names are unique, no function calls itself, and inlining makes few enough nodes.
 
-    The inliners of different versions of onnx choose different ones of several functions with a name.
+    Of several functions with one name, versions of onnx inline different ones, or refuse them.
     """
     called: dict[_Function, Counter[_Function]] = {}
     for function in proto.functions:
