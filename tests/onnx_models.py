@@ -26,8 +26,8 @@ def needs_opset(opset):
 
 
 NEWEST_ONNX = needs_opset(27)
-"""Before onnx 1.23, the evaluator takes minutes for some Resize nodes of random models. No newer onnx than
-1.21 has a wheel for CPython 3.13t.
+"""Before onnx 1.23, the evaluator takes minutes for some Resize nodes of random models, and fails for
+results without elements. No newer onnx than 1.21 has a wheel for CPython 3.13t.
 """
 
 CONCAT = """<ir_version: 8, opset_import: ["" : 13]>
