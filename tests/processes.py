@@ -24,6 +24,10 @@ SLANG = pytest.mark.skipif(
     and not (find_spec("slangpy") or shutil.which("slangc")),
     reason="needs vkops[slang]",
 )
+VULKAN = pytest.mark.skipif(
+    not find_spec("vulkan"),
+    reason="needs the package vulkan; cffi, which it needs, does not support Python 3.13t",
+)
 BOTH_WAYS = ["as it is", pytest.param("without POSIX", marks=HIDDEN)]
 
 

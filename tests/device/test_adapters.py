@@ -7,7 +7,7 @@ import warnings
 import processes
 import pytest
 from adapters import LAYERS, manifest, own_loader, refused_by_layer, without_validation
-from processes import ROOT, outcome
+from processes import ROOT, VULKAN, outcome
 from refusals import fault
 
 import vkops
@@ -15,7 +15,7 @@ from vkops.cli import main
 from vkops.gpu.adapters import adapter as adapters
 from vkops.gpu.adapters.adapter import LIST_DRIVERS
 from vkops.gpu.adapters.diagnosis import drivers
-from vkops.gpu.adapters.kompute import load_native
+from vkops.gpu.adapters.kompute import load_kompute, load_native
 from vkops.gpu.adapters.loader_files import manifests
 
 
@@ -52,6 +52,7 @@ def test_limits(adapter, device, capsys, monkeypatch):
         assert any(name in line and rows[name] in line for line in shown.splitlines())
 
 
+@VULKAN
 def test_features_are_where_vulkan_has_them():
     """The native module's table has the members of structures by their places."""
     with warnings.catch_warnings():
@@ -211,6 +212,7 @@ def test_threads_that_open_devices_with_and_without_the_layer(adapter):
 def test_features_that_are_newer_than_the_validation_layer_are_not_enabled(adapter):
     """It would report the structures that it does not know as faults of vkops."""
     native, module = adapters.native_adapters()[adapter.index], load_native()
+    load_kompute()  # the module has devices once Kompute's own is imported
     opened = [
         module.Device(native, header, 1, 1, 16, b"", False) for header in (0, 239, 254, 255, 276)
     ]

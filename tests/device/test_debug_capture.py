@@ -5,6 +5,7 @@ Each has a process of its own, as RenderDoc must be loaded before Vulkan.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -16,13 +17,13 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
-import vulkan as vk
 from processes import outcome
 
 from vkops.cli import main
 from vkops.debug.capture import submissions
 from vkops.errors import DeviceError
 from vkops.gpu.copies.rule import COPY
+from vkops.system import vulkan
 
 needs_renderdoc = pytest.mark.skipif(
     not (find_library("renderdoc") and shutil.which("renderdoccmd")),
@@ -81,12 +82,18 @@ NO_GRAPHICS = "ErrorInitializationFailed: RenderDoc captures only devices with a
 @pytest.fixture
 def graphics(adapter):
     """Whether the device has a queue for graphics."""
-    instance = vk.vkCreateInstance(vk.VkInstanceCreateInfo(), None)
-    physical = vk.vkEnumeratePhysicalDevices(instance)[adapter.index]
-    families = vk.vkGetPhysicalDeviceQueueFamilyProperties(physical)
-    flags = [family.queueFlags for family in families]
-    vk.vkDestroyInstance(instance, None)
-    return any(each & vk.VK_QUEUE_GRAPHICS_BIT for each in flags)
+    loader = ctypes.CDLL(vulkan.LOADER)
+    instance, count = ctypes.c_void_p(), ctypes.c_uint32(adapter.index + 1)
+    create_info = (ctypes.c_uint64 * 8)(1)  # VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, then zeros
+    assert loader.vkCreateInstance(create_info, None, ctypes.byref(instance)) == 0
+    devices = (ctypes.c_void_p * count.value)()
+    status = loader.vkEnumeratePhysicalDevices(instance, ctypes.byref(count), devices)
+    assert status in (0, 5)  # VK_SUCCESS, or VK_INCOMPLETE where there are more devices
+    families = (ctypes.c_uint32 * 6 * 16)()  # their first word is queueFlags
+    physical, count = ctypes.c_void_p(devices[adapter.index]), ctypes.c_uint32(len(families))
+    loader.vkGetPhysicalDeviceQueueFamilyProperties(physical, ctypes.byref(count), families)
+    loader.vkDestroyInstance(instance, None)
+    return any(family[0] & 1 for family in families)  # VK_QUEUE_GRAPHICS_BIT
 
 
 def renderdoccmd(*arguments):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from processes import wait_for_end
+from processes import VULKAN, wait_for_end
 
 from vkops.cli import main
 
@@ -140,12 +140,14 @@ def program(adapter, *words):
     return [sys.executable, "program.py", adapter.name, *words]
 
 
+@VULKAN
 def test_another_program(validate, adapter):
     status, out, err = validate(*program(adapter, "--help"))  # its own option, not ours
     assert (status, err) == (0, "")
     assert [line for line in out.splitlines() if not line.startswith("Known, ")] == [SILENT]
 
 
+@VULKAN
 @pytest.mark.parametrize(
     ("word", "id"),
     [("leak", "VUID-vkDestroyDevice-device-"), ("race", "SYNC-HAZARD-WRITE-AFTER-WRITE")],
@@ -181,6 +183,7 @@ def test_a_python_program(validate, adapter, tmp_path, offset, end):
         assert (SILENT in out) == (end == 0)
 
 
+@VULKAN
 def test_status_of_another_program(validate, adapter):
     status, out, err = validate(*program(adapter, "seven"))
     assert (status, err) == (7, "")
@@ -203,6 +206,7 @@ def test_signals_also_end_the_program(name):
     wait_for_end(child)
 
 
+@VULKAN
 def test_children_of_children_are_seen(validate, adapter):
     command = " ".join(f"'{word}'" for word in program(adapter, "leak"))
     status, out, err = validate("sh", "-c", f'sh -c "{command}"; true')
@@ -228,6 +232,7 @@ def test_programs_that_cannot_be_validated(validate, adapter, command, message):
     assert SILENT not in out
 
 
+@VULKAN
 def test_invalid_spirv_of_another_program(validate, adapter, tmp_path):
     """vkops refuses invalid SPIR-V, so another program passes it to Vulkan."""
     text = PROGRAM.replace(

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 from adapters import LAYERS, MANIFESTS, refused_by_layer, without_validation
-from processes import finished, script
+from processes import SLANG, finished, script
 
 import vkops
 from vkops import dml
@@ -40,12 +40,12 @@ PAGES = [
 SHADER_FEATURES = {"shaderInt64", "shaderFloat64", "shaderFloat16", "shaderInt8"}
 """What the pages and examples of shaders and kernels use of a device."""
 
-OF_THE_SYSTEM = {
-    "ci": "lvp_icd",
-    "debugging": "VkLayer_khronos_validation",
-    "shaders": "spirv-link",
+NEEDED = {
+    "ci": [pytest.mark.system("lvp_icd")],
+    "debugging": [pytest.mark.system("VkLayer_khronos_validation")],
+    "shaders": [pytest.mark.system("spirv-link"), SLANG],
 }
-"""What tutorials use that vkops_lavapipe does not have."""
+"""What tutorials use that vkops_lavapipe or a Python without a global lock does not have."""
 
 MODULES = sorted(module.name for module in pkgutil.walk_packages(vkops.__path__, "vkops."))
 
@@ -83,8 +83,7 @@ def test_readme_examples(capsys, monkeypatch):
 
 def marked(page):
     """A case for a page."""
-    needed = OF_THE_SYSTEM.get(page.stem)
-    return pytest.param(page, marks=[pytest.mark.system(needed)] * bool(needed), id=page.stem)
+    return pytest.param(page, marks=NEEDED.get(page.stem, []), id=page.stem)
 
 
 @pytest.mark.parametrize("page", [*map(marked, PAGES)])

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import imitated
 import pytest
 from imitated import IMPORTS, KINDS, environment
-from processes import outcome
+from processes import VULKAN, outcome
 
 from vkops.gpu.adapters.adapter_limits import Limits
 
@@ -18,7 +18,6 @@ VALIDATION_FAILED = -1000011001  # VK_ERROR_VALIDATION_FAILED_EXT
 START = f"""{IMPORTS}
 import warnings
 warnings.simplefilter("ignore")
-import vulkan as vk
 def said(use):
     try:
         return use()
@@ -28,6 +27,7 @@ def said(use):
         return type(error).__name__
 """
 OPEN = """
+import vulkan as vk
 application = vk.VkApplicationInfo(apiVersion=vk.VK_MAKE_VERSION(1, 1, 0))
 instance = vk.vkCreateInstance(vk.VkInstanceCreateInfo(pApplicationInfo=application), None)
 adapter = vk.vkEnumeratePhysicalDevices(instance)[index]
@@ -102,6 +102,7 @@ print(json.dumps([look, found, needs.memoryTypeBits, not list(vk.vkEnumerateDevi
 """
 
 
+@VULKAN
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_type_the_memory_and_the_limits_of_each_device(program, kind):
     (look, found, types, no_extensions), said = program(kind, LOOK + OPEN + MEMORY)
@@ -149,6 +150,7 @@ print(json.dumps(found))
 """
 
 
+@VULKAN
 def test_memory_that_is_not_coherent_needs_flushes_and_invalidations(program):
     counts, said = program("integrated", OPEN + COHERENCE)
     wrong = VALIDATION_FAILED
@@ -201,6 +203,7 @@ vkWaitForFences fences=1
 """
 
 
+@VULKAN
 def test_calls_are_recorded_delayed_and_fail_by_name_and_number(program):
     (lines, early, seconds, numbers, named), _ = program("discrete", OPEN + RECORDS)
     assert lines == LINES.strip().splitlines()
@@ -211,6 +214,7 @@ def test_calls_are_recorded_delayed_and_fail_by_name_and_number(program):
     assert named == [True, "VkErrorOutOfDeviceMemory", True]
 
 
+@VULKAN
 def test_extensions_can_be_hidden(program):
     look = "print(json.dumps([e.extensionName for e in vk.vkEnumerateDeviceExtensionProperties(adapter, None)]))"
     names, _ = program("", OPEN + look)
@@ -251,6 +255,7 @@ def test_newer_features_are_enabled_where_the_driver_has_them(adapter, program):
 UNSEEN = "print(said(lambda: vk.vkMapMemory(device, allocate(0), 0, 1024, 0)))"
 
 
+@VULKAN
 @pytest.mark.posix("named pipes")
 @pytest.mark.system("VkLayer_khronos_validation")
 def test_the_validation_layer_checks_the_use_of_the_imitated_device(adapter, tmp_path):

@@ -9,7 +9,6 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 from onnx.reference.ops.op_constant import Constant_12
 from onnx.reference.ops.op_pad import Pad_18
-from onnx.reference.ops.op_scatter_elements import scatter_elements
 
 from onnx_graphs.elements import STRING, bits_of
 
@@ -58,6 +57,13 @@ class Flatten(OpRun):
 
     def _run(self, data, axis=None):
         return (data.reshape(np.prod([1, *data.shape[:axis]]), np.prod([1, *data.shape[axis:]])),)
+
+
+class Gather(OpRun):
+    """Before onnx 1.23, the evaluator returns an empty list of any shape for no indices."""
+
+    def _run(self, data, indices, axis=None):
+        return (np.asarray(np.take(data, indices, axis), data.dtype),)
 
 
 class GatherElements(OpRun):
@@ -146,11 +152,35 @@ class Resize(OpRun):
         return (np.where(places < 0, outside, x.reshape(-1)[places]).astype(x.dtype),)
 
 
-class Scatter(OpRun):
+class ReverseSequence(OpRun):
+    """Before onnx 1.23, the evaluator fails for sequences of length 0."""
+
+    def _run(self, data, sequence_lens, batch_axis=None, time_axis=None):
+        result = data.copy()
+        sequences = np.moveaxis(data, (batch_axis, time_axis), (0, 1))
+        reversed_ = np.moveaxis(result, (batch_axis, time_axis), (0, 1))
+        for sequence, reverse, length in zip(sequences, reversed_, sequence_lens, strict=True):
+            reverse[:length] = sequence[:length][::-1]
+        return (result,)
+
+
+class ScatterElements(OpRun):
+    """Before onnx 1.23, the evaluator has 4 dimensions at most."""
+
+    def _run(self, data, indices, updates, axis=None, reduction=None):
+        assert reduction in (None, "none")
+        result = data.copy()
+        part = tuple(slice(n) for n in indices.shape)
+        whole = (*part[: axis % data.ndim], slice(None), *part[axis % data.ndim + 1 :])
+        np.put_along_axis(result[whole], indices, updates, axis)
+        return (result,)
+
+
+class Scatter(ScatterElements):
     """The evaluator has the operator's new name only."""
 
     def _run(self, data, indices, updates, axis=None):
-        return (scatter_elements(data, indices, updates, axis),)
+        return super()._run(data, indices, updates, axis)
 
 
 class SequenceInsert(OpRun):
@@ -233,8 +263,9 @@ class Where(OpRun):
 
 
 CORRECTED = [
-    Cast, Constant, Equal, Expand, Flatten, GatherElements, GatherND, OneHot, Pad, Range,
-    Resize, Scatter, SequenceInsert, Shape, Slice, Squeeze, Trilu, Unsqueeze, Upsample, Where,
+    Cast, Constant, Equal, Expand, Flatten, Gather, GatherElements, GatherND, OneHot, Pad, Range,
+    Resize, ReverseSequence, Scatter, ScatterElements, SequenceInsert, Shape, Slice, Squeeze, Trilu,
+    Unsqueeze, Upsample, Where,
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from fuzz.__main__ import shares
 from fuzz.target import Target, WrongResultError, require
 from fuzz.targets import PURE, target_class
 from onnx import TensorProto, helper
-from onnx_models import info, model
+from onnx_models import PROTOBUF_IN_PYTHON, info, model
 from refusals import fault
 
 from vkops import dml
@@ -87,6 +87,12 @@ def two_functions_of_one_name():
     return proto
 
 
+NO_TEXT = (
+    "invalid start byte in field: onnx.AttributeProto.name"
+    if PROTOBUF_IN_PYTHON  # which decodes all texts when it reads the model
+    else "is not an attribute"
+)
+
 UNCHECKED = {
     "unknown name": (one_node("Identity", ["z"]), "inputs[0]: got 'z', which no earlier node makes"),
     "line break": (one_node("Spl\rit"), r"('Spl\rit'): vkops does not have"),
@@ -102,8 +108,8 @@ UNCHECKED = {
     "type": (sparse(tensor([1], [7], 0), tensor([1], [1]), [3]), "'s': got element type 0, which ONNX does not have"),
     "no type": (type_that_is_none(), "'x': got element type 1000, which ONNX does not have"),
     "no output": (output_that_nothing_makes(), "output 'z': no node makes it"),
-    "no text": (attribute_whose_name_is_no_text(), "is not an attribute"),
-    "two functions": (two_functions_of_one_name(), "its functions: "),
+    "no text": (attribute_whose_name_is_no_text(), NO_TEXT),
+    "two functions": (two_functions_of_one_name(), "its functions: more than one is named 'f'"),
 }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from onnx_models import (
     int32s,
     ints,
     model,
+    needs_opset,
     node_model,
     run,
     run_on_device,
@@ -371,7 +372,7 @@ def cases_of(operators):
                 opset,
                 *case,
                 id=f"{operator}-{opset}-{number}",
-                marks=[NEWEST_ONNX] * (opset == 27),
+                marks=needs_opset(opset),
             )
             for operator in operators
             for number, (opsets, *case) in enumerate(CASES[operator])

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_models import model
+from onnx_models import PROTOBUF_IN_PYTHON, model
 from processes import outcome
 from refusals import fault
 
@@ -203,5 +203,7 @@ def test_reading_takes_a_small_multiple_of_the_tensors_memory(tmp_path, kind):
     )
     status, printed, errors = outcome("-c", code, path, MALLOC_ARENA_MAX="1")
     allowed = {"external": 2, "raw": 4, "typed": 6}[kind]
+    if kind == "typed" and PROTOBUF_IN_PYTHON:
+        allowed = 25  # a number is an object of up to 48 bytes, which a tuple and a list refer to
     assert status == 0, errors
     assert int(printed) < allowed * SIZE

@@ -78,8 +78,16 @@ def read(
 
 
 def _check_calls(proto: ModelProto) -> None:
-    """Check that no function calls itself, and that inlining does not make too many nodes."""
-    called = {(f.domain, f.name, f.overload): _calls(f.node) for f in proto.functions}
+    """Check that names are unique, no function calls itself, and inlining makes few enough nodes.
+
+    Of several functions with one name, versions of onnx inline different ones, or refuse them.
+    """
+    called: dict[_Function, Counter[_Function]] = {}
+    for function in proto.functions:
+        key = (function.domain, function.name, function.overload)
+        if key in called:
+            raise ModelError(f"its functions: more than one is named {function.name!r}")
+        called[key] = _calls(function.node)
     order = TopologicalSorter({key: calls.keys() & called for key, calls in called.items()})
     counts: dict[_Function, int] = {}  # nodes of each function after inlining
     try:
