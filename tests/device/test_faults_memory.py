@@ -211,6 +211,7 @@ try:
     for _ in range(3):
         held.append(device.tensor(ones))
         print(vkops.flip(held[-1])[-1:].numpy()[0])
+        held += [vkops.concat([each[:99], each[1:]]) for each in held]  # small data, too
 except vkops.VkopsError as error:
     print(type(error).__name__, error)
 """
@@ -228,7 +229,7 @@ LIMITS = [
 def test_no_limit_of_the_process_ends_it(adapter, monkeypatch, name, amount, opened):
     """What can be done is done, and then there is one clear error.
 
-    Mesa 25's CPU driver has its memory in a file.
+    Mesa 25's CPU driver has the memory of small data in a file.
     """
     if adapter.type != "CPU":
         pytest.skip("the memory of a GPU is not that of the process")

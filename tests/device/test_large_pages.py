@@ -1,6 +1,7 @@
 """The memory of CPU drivers: large pages of the host, which are imported."""
 
 import gc
+import mmap
 import re
 import sys
 from pathlib import Path
@@ -113,3 +114,17 @@ def test_the_host_gets_its_memory_back(unified):
     release_empty_heaps()
     with pytest.raises(AssertionError, match="is not mapped"):
         flags_of(address)
+
+
+def resident():
+    """The bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+
+def test_small_pinned_arrays_take_no_large_pages(unified):
+    """Nor do the last pages of large ones."""
+    before = resident()
+    arrays = [unified.pinned((16,), "float32") for _ in range(100)]
+    arrays += [unified.pinned(((2 << 20) + 4096,), "uint8") for _ in range(20)]
+    arrays[0][:] = 1
+    assert resident() - before < 80 << 20

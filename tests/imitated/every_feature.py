@@ -51,7 +51,7 @@ def tensors(device):
 
 
 def copies(device):
-    """With regions and by images, of tensors and of arrays where they are."""
+    """Of arrays and of tensors."""
     for source in (WIDE, device.tensor(WIDE)):
         halves = vkops.split(source, 2, axis=1, device=device)
         assert halves[1].numpy().tobytes() == WIDE[:, 128:].tobytes()

@@ -56,8 +56,9 @@ class Memory : public DeviceObject
         const auto fits =
           device_->getMemoryHostPointerPropertiesEXT(HOST_ALLOCATION, pages, owner.functions);
         buffer = keep(device_->createBuffer(owner.buffer_info(size).setPNext(&IMPORTED)));
-        const auto bits =
-          device_->getBufferMemoryRequirements(buffer).memoryTypeBits & fits.memoryTypeBits;
+        const auto needs = device_->getBufferMemoryRequirements(buffer);
+        if (needs.size > size) throw Failure("the driver needs more memory for a buffer than its size");
+        const auto bits = needs.memoryTypeBits & fits.memoryTypeBits;
         const vk::ImportMemoryHostPointerInfoEXT pointer(HOST_ALLOCATION, pages);
         allocate(owner, size, owner.adapter->memory_types(use), bits, &pointer);
         serve(owner, use);

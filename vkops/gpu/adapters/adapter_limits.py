@@ -78,11 +78,10 @@ class Limits:
     """The limits of an adapter under Vulkan's names; sizes, ranges and alignments in bytes.
 
     The defaults are what every device has at least, or of alignments and granularities at most.
-    Linear images are an exception: where a device has them, they are as large as other images.
 
     Source: VkPhysicalDeviceLimits, VkPhysicalDeviceMaintenance3Properties,
     VkPhysicalDeviceMaintenance4Properties, VkPhysicalDeviceSubgroupProperties,
-    VkPhysicalDeviceMemoryProperties, VkQueueFamilyProperties, VkImageFormatProperties.
+    VkPhysicalDeviceMemoryProperties, VkQueueFamilyProperties.
     """
 
     max_compute_work_group_count: Triple = (65535, 65535, 65535)

@@ -140,7 +140,7 @@ def promised(nbytes: int) -> npt.NDArray[np.uint8]:
 
 
 def large_pages(nbytes: int) -> npt.NDArray[np.uint8] | None:
-    """Take memory of the host that consists of large pages; None if the system has none.
+    """Take memory of the host in large pages, and its end in small ones; None except on Linux.
 
     It begins with a page, and ends with one if ``nbytes`` are whole pages.
     """
@@ -151,10 +151,12 @@ def large_pages(nbytes: int) -> npt.NDArray[np.uint8] | None:
         mapped = mmap.mmap(-1, nbytes + _LARGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise OutOfDeviceMemoryError(f"{nbytes} bytes: {_NO_MORE}") from error
-    with suppress(OSError):  # a kernel without large pages
-        mapped.madvise(mmap.MADV_HUGEPAGE)
     whole = np.frombuffer(mapped, np.uint8)
     start = -whole.__array_interface__["data"][0] % _LARGE_PAGE
+    # Not for a page at the end: the system would provide all of it.
+    if large := nbytes // _LARGE_PAGE * _LARGE_PAGE:
+        with suppress(OSError):  # a kernel without large pages
+            mapped.madvise(mmap.MADV_HUGEPAGE, start, large)
     memory = whole[start : start + nbytes]
     touch(memory)
     return memory

@@ -72,7 +72,7 @@ class MemoryDevice(Protocol):
 
 
 class DeviceMemory:
-    """An allocation of the driver with a buffer over it; ``native`` is its native object.
+    """An allocation with a buffer over it; ``native`` is its native object.
 
     ``view`` has the bytes and ``address`` is that of the first one if the host sees them; else they
     are None and 0. ``source`` is the Vulkan heap that it was taken from: (adapter, heap). Other

@@ -157,7 +157,6 @@ class ProfileRecorder(SubmissionObserver):
 
     def _add(self, began: int, name: str, number: int = 0) -> None:
         ended, thread = perf_counter_ns(), current_thread().name
-        name = name or "lay out an image"
         self.calls.append(ProfiledCall(name, self._caller(), thread, began, ended, number))
 
     def _caller(self) -> Caller:

@@ -48,6 +48,9 @@ MAX_SHADERS = 64
 MAX_OPEN = 16
 """Operations that are collected for a submission while the device runs others."""
 
+SMALL_NBYTES = 16 << 20
+"""Bytes that small data of submissions may take of the driver's memory; nothing checks each."""
+
 THREAD_BYTES = 72 << 20
 """Bytes of address space that a thread of a CPU driver takes: its stack, and a heap of glibc."""
 
@@ -259,10 +262,11 @@ class VulkanDevice:
         is_cpu = self.info.type == "CPU"
         if is_cpu:
             host_memory.require(nbytes)
+        held = held_bytes(self._source(use), imported=False)
         imported = self._import_pages(nbytes, use) if is_cpu and not is_shared else None
         if imported is not None:
+            host_memory.require_in_file(SMALL_NBYTES, held)
             return self.adopt(imported, nbytes)
-        held = held_bytes(self._source(use), imported=False)
         if is_cpu:
             host_memory.require_in_file(nbytes, held)
         try:
@@ -284,7 +288,7 @@ class VulkanDevice:
 
         A CPU driver's own memory has pages of 4 KiB. With the large ones that NumPy's arrays have,
         too, dispatches and copies are up to three times as fast. Images are not bound to imported
-        memory: they, and nothing else, have memory for "device" on these drivers.
+        memory: they have memory for "device", as tensors of staged devices do.
         """
         alignment = self.native.import_alignment
         if not alignment or use == "device":
