@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -44,13 +43,11 @@ class Dispatches:
     """How one kind of driver executes a plan.
 
     ``kernels`` has one for each dispatch, and ``workgroups`` is the number of all workgroups.
-    ``copies`` has the commands of Vulkan's own copies, each with its number of regions.
     """
 
     driver: str
     kernels: tuple[str, ...]
     workgroups: int
-    copies: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,31 +148,13 @@ def movements(steps: Iterable[Step], tensors: Mapping[int, TensorInfo]) -> Itera
             )
 
 
-class _NoMemory:
-    """Stands for memory, for its device, and for images over it: nothing is read or written."""
-
-    native = None
-
-    @property
-    def device(self) -> _NoMemory:
-        return self
-
-    def image(self, *_: object) -> str:
-        return "an image"
-
-
 def _dispatches(plan: CopyPlan, driver: str) -> Dispatches:
-    """Prepare the dispatches and copies for tensors that all lie in one heap."""
-    heap: Any = _NoMemory()
+    """Prepare the dispatches for tensors that all lie in one heap."""
+    heap: Any = object()  # nothing is read or written
     sizes = [*plan.inputs, *(output.nbytes for output in plan.outputs)]
     places = [(Extent(heap, VECTOR * i, n),) for i, n in enumerate(sizes)]
     inputs, outputs = places[: len(plan.inputs)], places[len(plan.inputs) :]
-    regions: Counter[str] = Counter()
-    kernels, workgroups = [], 0
-    for work in EncodedPlan(plan, TUNINGS[driver]).bind(inputs, outputs):
-        if isinstance(work, Dispatch):
-            kernels.append(work.table.kernel.name)
-            workgroups += prod(work.table.groups)
-        else:
-            regions[work.command] += len(work.regions)
-    return Dispatches(driver, tuple(kernels), workgroups, tuple(regions.items()))
+    work = EncodedPlan(plan, TUNINGS[driver]).bind(inputs, outputs)
+    tables = [each.table for each in work if isinstance(each, Dispatch)]
+    kernels = tuple([table.kernel.name for table in tables])
+    return Dispatches(driver, kernels, sum([prod(table.groups) for table in tables]))

@@ -98,20 +98,17 @@ def dispatch_rows(movement: MovementInfo) -> list[tuple[str, str]]:
 
 
 def dispatches_text(dispatches: Dispatches) -> str:
-    """Describe the dispatches of a plan, and Vulkan's own copies.
+    """Describe the dispatches of a plan; empty without any.
 
     >>> dispatches_text(Dispatches("GPU", ("copy_4", "copy_4"), 3))
     '2 dispatches, copy_4, 3 workgroups'
-    >>> dispatches_text(Dispatches("GPU", (), 0, (("vkCmdCopyBuffer", 4),)))
-    'vkCmdCopyBuffer with 4 regions'
     """
-    texts = [f"{command} with {count(n, 'region')}" for command, n in dispatches.copies]
-    if kernels := dispatches.kernels:
-        names = ", ".join(dict.fromkeys(kernels))
-        noun = "dispatch" if len(kernels) == 1 else "dispatches"
-        workgroups = count(dispatches.workgroups, "workgroup")
-        texts.append(f"{len(kernels)} {noun}, {names}, {workgroups}")
-    return "; ".join(texts)
+    kernels = dispatches.kernels
+    if not kernels:
+        return ""
+    names = ", ".join(dict.fromkeys(kernels))
+    noun = "dispatch" if len(kernels) == 1 else "dispatches"
+    return f"{len(kernels)} {noun}, {names}, {count(dispatches.workgroups, 'workgroup')}"
 
 
 def movement_text(movement: MovementInfo) -> str:
