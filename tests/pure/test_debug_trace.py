@@ -209,7 +209,7 @@ BUGS = {
     "tiles": ("copy_tile.comp", "(column - groups *", "((column ^ 1u) - groups *", TILE, 198),
     "rows": ("copy_rows.comp", "unaligned(next - left)", "unaligned(next - left + 1u)", window(1, [5, 37], [53, 1], 3), 37),
     "grids": ("copy_grid.comp", "column - mix(0u, size.LEVEL_SIZE, beyond)", "column", GRID, 1),
-    "streams": ("copy_stream.comp", "place.src += skipped;", "place.src += skipped + 1u;", window(1, [15, 7], [53, 1], 3), 97),
+    "streams": ("copy_stream.comp", "cursor.src += skipped;", "cursor.src += skipped + 1u;", window(1, [15, 7], [53, 1], 3), 97),
     "bytes": ("copy_subword.comp", "src + (base + t) * stride;", "src + (base + t) * stride + 1u;", window(1, [333], [2]), 10),
 }  # fmt: skip
 
