@@ -645,7 +645,7 @@ def test_the_totals_of_a_programs_processes_are_added_up(tmp_path, how):
     # The text of the kernel, and what vkops wrote around it.
     kernel, around = sorted(lcov.read(path).items())
     assert kernel[1].lines == {1: 4 * count}
-    assert [way.taken for way in around[1].ways] == [252 * count, 4 * count]
+    assert [way.taken for way in around[1].targets] == [252 * count, 4 * count]
     assert Path(kernel[0]).read_text().startswith("y = x + 1\n")
     assert f"coverage of shaders: 10 of 10 lines and 2 of 2 branches in '{path}'" in complaints
 
