@@ -130,11 +130,15 @@ def test_no_collected_call_is_lost(adapter, faulty):
     programs = CALLS + IDLE + FAILURES + KEPT + LOST
     idle, *outcome, found, same, mapped = faulty(programs, adapter.index, "direct").splitlines()
     assert (idle, outcome, same) == ("True", ["right", "True", "True"], "True")
-    ran = "roll, copy_view" if mapped == "True" else "roll, copy_view, a transfer"
-    assert found == (
+    # The thread that submits collected calls may see the loss before the transfer is submitted.
+    possible = ["roll, copy_view"]
+    if mapped != "True":
+        possible.append("roll, copy_view, a transfer")
+    assert found in [
         f"DeviceError: {adapter.label} failed while it ran {ran}: vkWaitForFences: "
         "ErrorDeviceLost; it must be opened again"
-    )
+        for ran in possible
+    ]
 
 
 INTERRUPTED = """
