@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,20 +48,14 @@ def filled_word(fill: Fill) -> int | None:
     return int.from_bytes(word, "little") if word * (len(pattern) // WORD) == pattern else None
 
 
-def run_starts(region: Region, size: int, axes: Sequence[int]) -> Int64Array:
-    """Return the byte offsets in source and target of the runs at all indices of some axes."""
-    starts = []
-    for view in (region.source_view, region.target):
-        start = np.array([view.offset])
-        for axis in axes:
-            start = np.add.outer(start, np.arange(view.sizes[axis]) * view.strides[axis]).ravel()
-        starts.append(start)
-    return np.stack(starts, 1) * size
-
-
 def run_rows(region: Region, size: int) -> Int64Array:
     """The runs of a region: byte offsets in the source and the target, and bytes."""
     runs = find_runs(region, size)
     assert runs is not None
-    starts = run_starts(region, size, runs.axes)
-    return np.column_stack([starts, np.full(len(starts), runs.width)])
+    starts = []
+    for view in (region.source_view, region.target):
+        start = np.array([view.offset])
+        for axis in runs.axes:
+            start = np.add.outer(start, np.arange(view.sizes[axis]) * view.strides[axis]).ravel()
+        starts.append(start * size)
+    return np.column_stack([*starts, np.full(len(start), runs.width)])

@@ -331,7 +331,9 @@ def choose_kernel(
             return KernelChoice(kernel, fitted)
     long_runs = _share_of_long_runs(boxes, size)
     by_streams = None
-    are_very_long = is_cpu and _share_of_long_runs(boxes, size, MIN_VERY_LONG_RUN) == 1
+    are_very_long = (
+        is_cpu and long_runs == 1 and _share_of_long_runs(boxes, size, MIN_VERY_LONG_RUN) == 1
+    )
     if (size < 4 or long_runs == 1) and not are_very_long:
         streams = _each(partial(_stream, plan=plan, is_cpu=is_cpu), outputs)
         if streams is not None:

@@ -263,9 +263,8 @@ class VulkanDevice:
         if is_cpu:
             host_memory.require(nbytes)
         held = held_bytes(self._source(use), imported=False)
-        imported = self._import_pages(nbytes, use) if is_cpu and not is_shared else None
+        imported = self._import_pages(nbytes, use, held) if is_cpu and not is_shared else None
         if imported is not None:
-            host_memory.require_in_file(SMALL_NBYTES, held)
             return self.adopt(imported, nbytes)
         if is_cpu:
             host_memory.require_in_file(nbytes, held)
@@ -283,8 +282,10 @@ class VulkanDevice:
             host_memory.touch(memory.view)
         return memory
 
-    def _import_pages(self, nbytes: int, use: str) -> Native | None:
+    def _import_pages(self, nbytes: int, use: str, held: int) -> Native | None:
         """Return imported memory of the host; None if it must be memory of the driver.
+
+        ``held`` are the bytes of the driver's own memory that this process has.
 
         A CPU driver's own memory has pages of 4 KiB. With the large ones that NumPy's arrays have,
         too, dispatches and copies are up to three times as fast. Images are not bound to imported
@@ -293,6 +294,7 @@ class VulkanDevice:
         alignment = self.native.import_alignment
         if not alignment or use == "device":
             return None
+        host_memory.require_in_file(SMALL_NBYTES, held)
         pages = host_memory.large_pages(round_up(nbytes, alignment))
         try:
             return None if pages is None else self.module.Memory(self.native, pages, use)
