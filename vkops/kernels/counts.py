@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import refuse
+from vkops.arguments.values import ArgumentName, refuse
 from vkops.elementwise.arithmetic import is_nan
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import parse
@@ -32,7 +32,7 @@ from vkops.plan.view import Ints
 from vkops.tensors.creation import empty, zeros
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.operations import as_tensor
-from vkops.tensors.selection import take
+from vkops.tensors.selection import checked_indices, take
 from vkops.tensors.tensor import DeviceLike, Tensor
 
 _SHARED, _LENGTH, _COPIES = 1024, 64, 4
@@ -122,7 +122,8 @@ def searchsorted(
 
     Raises:
         InvalidDescError: an argument of another kind (EW-03), data type (EW-04), value (EW-05) or
-            shape (EW-06), or a data type that the device lacks (SH-02).
+            shape (EW-06), a ``sorter`` without indices of ``a`` (ARRAY-14), or a data type that the
+            device lacks (SH-02).
 
     >>> import numpy as np, vkops
     >>> vkops.kernels.searchsorted(np.array([1, 3, 3, 5]), np.array([3, 9]), "right").numpy()
@@ -142,6 +143,11 @@ def searchsorted(
     if isinstance(v, np.ndarray):
         v = as_tensor("searchsorted", v, table.device)
     if sorter is not None:
+        argument = ArgumentName("searchsorted", "sorter", "ARRAY-14")
+        sorter = checked_indices(table, sorter, 0, argument)
+        if sorter.shape != table.shape:
+            message = f"has shape {sorter.shape}, must be {table.shape}, that of a"
+            refuse("searchsorted", "sorter", message, "EW-06")
         table = take(table, sorter)
     if isinstance(v, Tensor):
         v = numbers_of("searchsorted", v, table.device)

@@ -47,7 +47,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, device: DeviceLike
     if axis is None or not tensor.shape:  # in NumPy, a scalar has the axis 0
         tensor, axis = tensor.reshape(-1), 0
     argument = ArgumentName("TAKE", "indices", "ARRAY-14")
-    positions = _indices(tensor, indices, axis, argument)
+    positions = checked_indices(tensor, indices, axis, argument)
     numbers = index_arrays.tuples([positions], [tensor.shape[axis]], argument)
     return gather(tensor, IndexedView(in_front(tensor.placed()[1], [axis]), numbers, axis), "TAKE")
 
@@ -122,7 +122,8 @@ def _on_device(name: str, x: Any, indices: Any, device: DeviceLike) -> Tensor:
     return as_tensor(name, x, device)
 
 
-def _indices(tensor: Tensor, value: Any, axis: int, argument: ArgumentName) -> IndexSource:
+def checked_indices(tensor: Tensor, value: Any, axis: int, argument: ArgumentName) -> IndexSource:
+    """Return indices of an axis, of which those in arrays and lists are in range."""
     indices = index_arrays.as_indices(value, argument, tensor.device)
     index_arrays.check_range(indices, axis, tensor.shape[axis], argument)
     return indices
@@ -134,7 +135,7 @@ def _along(name: str, tensor: Tensor, indices: Any, axis: int) -> tuple[View, In
     Both are broadcast to one shape, except for the axis of the view.
     """
     argument = ArgumentName(name, "indices", "ARRAY-14")
-    positions = _indices(tensor, indices, axis, argument)
+    positions = checked_indices(tensor, indices, axis, argument)
     if len(positions.shape) != tensor.ndim:
         refuse_index(argument, f"has rank {len(positions.shape)}, must be {tensor.ndim}, that of x")
     before, size, after = tensor.shape[:axis], tensor.shape[axis], tensor.shape[axis + 1 :]
