@@ -1,5 +1,7 @@
 """Functions by NumPy's and the array API's names, against NumPy's own."""
 
+import itertools
+
 import numpy as np
 import pytest
 from adapters import memory_used
@@ -59,6 +61,22 @@ def test_concat_and_stack(any_device, array, data):
         agree(lambda f=function: f(ours, axis), lambda: np.concatenate(theirs, axis))
     if axis is not None:
         agree(lambda: vkops.stack(ours, axis), lambda: np.stack(theirs, axis))
+
+
+@pytest.mark.parametrize("size", [0, 3])
+@pytest.mark.parametrize(
+    "name", ["concat", "stack", "hstack", "vstack", "dstack", "column_stack", "block", "append"]
+)
+def test_joined_arrays_of_several_data_types_have_the_common_one(device, name, size):
+    arrays = [
+        np.arange(size).astype(dtype) for dtype in ("uint8", "int16", "float32", "bool", "int64")
+    ]
+    for one, other in itertools.permutations(arrays, 2):
+        ours, theirs = [device.tensor(one), other], [one, other]
+        if name == "append":
+            equal(vkops.append(*ours), np.append(*theirs))
+        else:
+            equal(getattr(vkops, name)(ours), getattr(np, name.replace("cat", "catenate"))(theirs))
 
 
 numbers = st.integers(-6, 6)

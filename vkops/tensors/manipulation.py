@@ -19,7 +19,7 @@ from vkops.tensors import shape_arguments as shapes
 from vkops.tensors.array_plan import ArrayPlan, array_plan
 from vkops.tensors.eager import entries, join_arrays, joinable, split
 from vkops.tensors.exchange import numpy_refusals
-from vkops.tensors.operations import as_tensor, as_tensors, planned, source_of
+from vkops.tensors.operations import TensorOrArray, as_tensor, as_tensors, planned, source_of
 from vkops.tensors.shape_arguments import OneOrMore
 from vkops.tensors.tensor import DeviceLike, Tensor
 from vkops.tensors.view_functions import of_rank
@@ -121,12 +121,7 @@ def concat(
     >>> vkops.concat([[[1, 2]], [[3, 4]]], axis=None).numpy().tolist()
     [1, 2, 3, 4]
     """
-    sources, dtypes = joinable("CONCAT", arrays)
-    if len(set(dtypes)) > 1:
-        with numpy_refusals("CONCAT", "tensors", "JOIN-03"):
-            common = np.result_type(*dtypes)
-        sources = [source.astype(common, copy=False) for source in sources]
-        dtypes = (common,) * len(sources)
+    sources, dtypes = _of_common_type("CONCAT", arrays)
     if axis is None:
         return _concat_flat("CONCAT", sources, device, progress, dtypes)[0]
     axis = integer(axis, ArgumentName("CONCAT", "axis", "JOIN-02"))
@@ -134,6 +129,19 @@ def concat(
 
 
 concatenate = concat
+
+
+def _of_common_type(
+    name: str, arrays: Sequence[Any]
+) -> tuple[list[TensorOrArray], tuple[np.dtype[Any], ...]]:
+    """Return arrays, converted to the data type of NumPy's result, and their data types."""
+    sources, dtypes = joinable(name, arrays)
+    if len(set(dtypes)) > 1:
+        with numpy_refusals(name, "tensors", "JOIN-03"):
+            common = np.result_type(*dtypes)
+        sources = [source.astype(common, copy=False) for source in sources]
+        dtypes = (common,) * len(sources)
+    return sources, dtypes
 
 
 @planned
@@ -157,6 +165,8 @@ def stack(
 ) -> Tensor:
     """Join arrays of one shape along a new axis of the result.
 
+    Arrays of several data types are converted to the common one, as in NumPy.
+
     Raises:
         InvalidDescError: axis out of range (ARRAY-01); else as ``join``.
 
@@ -164,7 +174,7 @@ def stack(
     >>> vkops.stack([[1, 2], [3, 4]], axis=1).numpy().tolist()
     [[1, 3], [2, 4]]
     """
-    sources, dtypes = joinable("STACK", arrays)
+    sources, dtypes = _of_common_type("STACK", arrays)
     axis = integer(axis, ArgumentName("STACK", "axis", "ARRAY-01"))
     return _stack("STACK", sources, device, progress, dtypes, axis)[0]
 
