@@ -11,7 +11,9 @@ COMMIT = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
 
 _COMPLEX = "vkops does not compute with complex numbers"
 _AS_NUMPY = "floor_divide has NumPy's results for infinity, which the standard allows in a note"
-_READ_ONLY = "without a copy, DLPack before 1.0 cannot show read-only memory: a BufferError in the standard"
+_READ_ONLY = (
+    "without a copy, DLPack before 1.0 cannot show read-only memory: a BufferError in the standard"
+)
 _NO_EXTENSIONS = "vkops has no linalg and no fft; the suite looks for their names nevertheless"
 
 SKIPPED = {
