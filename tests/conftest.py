@@ -104,7 +104,9 @@ def pytest_terminal_summary(terminalreporter):
     """Add what was skipped, and why, to the file that ``scripts/test`` prints at its end."""
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
-    if file := os.environ.get("VKOPS_TEST_SKIPPED"):
+    file = os.environ.get("VKOPS_TEST_SKIPPED")
+    # pytest-xdist counts what its workers skipped in their parent, too.
+    if file and not hasattr(terminalreporter.config, "workerinput"):
         with Path(file).open("a") as lines:
             lines.writelines(f"  {n} skipped: {one_line(why)}\n" for why, n in reasons.items())
 
