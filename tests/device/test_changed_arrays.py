@@ -117,6 +117,7 @@ CALLS = {
 }
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_reads_what_is_in_the_array_then(device, name):
     make = CALLS[name]

@@ -134,6 +134,7 @@ def test_chunks_are_converted_by_map_blocks(device):
     assert np.asarray(chunked(device, "tensor")).tolist() == ARRAY.tolist()
 
 
+@pytest.mark.features
 @pytest.mark.parametrize(
     "call",
     [

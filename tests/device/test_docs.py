@@ -101,7 +101,7 @@ def test_tutorials(page, tmp_path, monkeypatch):
         if reason := refused_by_layer(select(None).name):
             pytest.skip(reason)
         monkeypatch.setenv(LAYERS, without_validation())  # it would report the wrong shader
-    if page.stem in ("shaders", "kernels"):
+    if page.stem in ("shaders", "kernels", "dask"):
         require_features()
     names, printed = {}, ""
     for kind, block in blocks_of(page):

@@ -74,6 +74,7 @@ def test_memory_is_not_taken_while_an_array_of_it_is_made(device, write):
 X = np.arange(4096, dtype=np.int32).reshape(64, 64)
 
 
+@pytest.mark.features
 @pytest.mark.usefixtures("quick_switches")
 def test_threads_use_one_device(device):
     """They allocate and free, run functions, operators, kernels and recordings, and read what is shared."""

@@ -185,17 +185,19 @@ EXPORT int cuGetErrorName(int error, const char **name) { (void)error; return *n
 struct handle { int type; union { int fd; void *both[2]; } from; unsigned long long size; unsigned flags, rest[16]; };
 struct range { unsigned long long offset, size; unsigned flags, rest[16]; };
 
-/* Mesa's memory begins with its size and the distance of the first byte (os_memory_fd.c). */
+/* Mesa's files begin with their size and the distance of the first byte (os_memory_fd.c), SwiftShader's with that byte. */
 EXPORT int cuImportExternalMemory(struct memory **made, const struct handle *handle)
 {
     NEEDS_CONTEXT(cuImportExternalMemory);
     struct stat about;
     if (handle->type != 1 || handle->flags != 1 || fstat(handle->from.fd, &about)) return INVALID_VALUE;
     size_t *start = mmap(0, about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, handle->from.fd, 0);
-    if (start == MAP_FAILED || start[0] < handle->size) return INVALID_VALUE;
+    if (start == MAP_FAILED) return INVALID_VALUE;
+    size_t first = start[0] == (size_t)about.st_size ? start[1] : 0;
+    if (about.st_size - first < handle->size) return INVALID_VALUE;
     close(handle->from.fd); /* which is CUDA's now */
     *made = malloc(sizeof **made);
-    **made = (struct memory){ start, about.st_size, start[1] };
+    **made = (struct memory){ start, about.st_size, first };
     lock(), ++imitated_memories, unlock();
     return SUCCESS;
 }

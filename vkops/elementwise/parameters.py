@@ -131,12 +131,16 @@ class Operand:
             return f"{memory}[_at{number}]"
         bits = f"uint({memory}[_at{number}])"
         if self.in_words:
-            bits = f"({memory}[_at{number} >> {self._shift}] >> {self._place} & {self._mask})"
+            word = self._word
+            # An output's element is written next; other invocations write the word's other bits.
+            if self.parameter.is_output:
+                word = f"atomicAnd({word}, ~({self._mask} << {self._place}))"
+            bits = f"({word} >> {self._place} & {self._mask})"
         return code.decoded.format(bits)
 
     @property
     def stored(self) -> str:
-        """The GLSL that writes an element of an output."""
+        """The GLSL that writes an element of an output, after that which reads it."""
         name, code, number = self.parameter.name, self.code, self.array
         memory, value = f"_memory_{name}", f"_element_{name}"
         if code is None:
@@ -144,13 +148,7 @@ class Operand:
         bits = code.encoded.format(value)
         if not self.in_words:
             return f"{memory}[_at{number}] = {self._narrow}({bits});"
-        # Other invocations write the other bits of the word.
-        word = f"{memory}[_at{number} >> {self._shift}]"
-        return (
-            f"{{ const uint _bits = ({bits}) & {self._mask}; "
-            f"atomicAnd({word}, ~({self._mask} << {self._place})); "
-            f"atomicOr({word}, _bits << {self._place}); }}"
-        )
+        return f"atomicOr({self._word}, (({bits}) & {self._mask}) << {self._place});"
 
     @property
     def block(self) -> str:
@@ -167,8 +165,9 @@ class Operand:
         return f"uint{8 * self.dtype.itemsize}_t"
 
     @property
-    def _shift(self) -> int:
-        return 3 - self.dtype.itemsize  # to get a word's number from an element's
+    def _word(self) -> str:
+        shift = 3 - self.dtype.itemsize  # to get a word's number from an element's
+        return f"_memory_{self.parameter.name}[_at{self.array} >> {shift}]"
 
     @property
     def _place(self) -> str:
