@@ -92,7 +92,7 @@ RACE = (
         ),
         (
             reduction,
-            "weighted:1: out of bounds: index 64 of 'w' is out of bounds: it has 64 elements; invocation (63, 0, 0)\n    1 | ",
+            "weighted:1: out of bounds: index 64 of 'w' is out of bounds: it has 64 elements; invocation (63, 0, 0)",
         ),
     ],
     ids=lambda each: getattr(each, "__name__", ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -406,13 +407,15 @@ def _tables(
     table: RegionTable, kernel: Kernel, chosen: _Records, source: _Records
 ) -> Iterator[DispatchTable]:
     """Split records into as many dispatches as they need."""
-    start, ends = 0, np.cumsum(table.items[chosen])
+    items = table.items[chosen]
+    start, ends = 0, np.cumsum(items)
+    # A record without items continues the one before it: keep them in one dispatch.
+    cuts = [*np.nonzero(items)[0][1:].tolist(), len(chosen)]
     while start < len(chosen):
         most = layout.MAX_ITEMS + (int(ends[start - 1]) if start else 0)
         end = min(start + layout.MAX_RECORDS, int(np.searchsorted(ends, most, "right")))
-        # A record without items continues the one before it: keep them in one dispatch.
-        while end < len(chosen) and not table.items[chosen[end]]:
-            end -= 1
+        # Where items are not full, one record can have more of them than that.
+        end = cuts[max(bisect_right(cuts, start), bisect_right(cuts, end) - 1)]
         yield DispatchTable(table, kernel, chosen[start:end], source[start:end])
         start = end
 
