@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import vkops
-from vkops.gpu.kernels import layout
+from vkops.gpu.kernels import encoding, layout
 
 TYPES = ["int32", "int64", "uint32", "uint64"]
 
@@ -266,14 +266,16 @@ def test_what_the_device_cannot_hold_is_copied_by_the_host(device, monkeypatch, 
     equal(result, expected)
 
 
+@pytest.mark.parametrize("tuning", [encoding.CPU, encoding.GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
-def test_more_elements_than_a_table_counts(any_device, monkeypatch, dtype):
+def test_more_elements_than_a_table_counts(any_device, monkeypatch, dtype, tuning):
     """Indices that repeat write more elements than there are; here a table counts 100."""
     x = np.zeros((5, 33), dtype)
     indices, rows = np.arange(20) % 3, (np.arange(20 * 33) % 90).reshape(20, 33).astype(dtype)
     rows = rows[indices]  # the same for each index, so that any may remain
     tensor = any_device.tensor(x)
     monkeypatch.setattr(layout, "MAX_ITEMS", 100)
+    monkeypatch.setattr(any_device, "tuning", tuning)
     tensor[indices] = rows
     x[indices] = rows
     equal(tensor, x)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from kernel_checks import checked
-from kernel_numbers import random
+from kernel_numbers import random, same
 
 import vkops
 from vkops import kernels
@@ -77,6 +78,21 @@ def test_nothing_is_found_with_any_size_of_subgroups(call):
     with checked() as names:
         call[1]()
     assert names
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16"])
+def test_outputs_in_parts_of_words_have_no_race(device, change_device, dtype):
+    """Where storage buffers have no elements of 8 and 16 bits, several invocations change one word."""
+    change_device(features=device.features - {f"storageBuffer{n}BitAccess" for n in (8, 16)})
+    x, y, mask = random((2, 70), dtype), random((2, 70), dtype, 1), random((2, 70), "bool", 2)
+    changed = device.tensor(y)
+    with checked() as names:
+        vkops.add(device.tensor(x), 1, out=changed, where=device.tensor(mask))
+        is_more = changed > device.tensor(x)
+    assert len(names) == 2
+    expected = np.where(mask, x + np.array(1, dtype), y)
+    same(changed, expected)
+    same(is_more, expected > x)
 
 
 def test_kernels_of_vkops_are_checked_if_that_is_asked_for(call):
