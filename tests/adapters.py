@@ -61,6 +61,12 @@ def wanted():
     return vkops.devices()
 
 
+def require_sharing(device):
+    """Skip a test where other processes cannot have memory of the device."""
+    if not device.vulkan.native.shares_memory:
+        pytest.skip("the driver cannot share memory")
+
+
 def memory_used(device):
     """Bytes of the device that are in use, without what waits for Python to collect it."""
     gc.collect()

@@ -6,6 +6,7 @@ The package cuda-bindings calls it as it calls NVIDIA's driver. Where semaphores
 from importlib.util import find_spec
 
 import pytest
+from adapters import require_sharing
 from imitated import CUDA, START, cuda_environment, run
 
 pytestmark = [
@@ -22,8 +23,7 @@ BOTH = pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "unorde
 @pytest.fixture
 def program(adapter, device):
     """Runs a program with the imitated CUDA, and returns what it prints."""
-    if not device.vulkan.native.shares_memory:
-        pytest.skip("the driver cannot share memory")
+    require_sharing(device)
     uuid = device.vulkan.uuids[0].hex()
 
     def run_with_cuda(text, kind="", ordered=True, mode="direct", **variables):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from adapters import LAYERS, MANIFESTS, refused_by_layer, without_validation
+from adapters import LAYERS, MANIFESTS, refused_by_layer, require_sharing, without_validation
 from processes import SLANG, finished, script
 
 import vkops
@@ -40,6 +40,11 @@ PAGES = [
 SHADER_FEATURES = {"shaderInt64", "shaderFloat64", "shaderFloat16", "shaderInt8"}
 """What the pages and examples of shaders and kernels use of a device."""
 
+PAGE_FEATURES = {
+    **dict.fromkeys(("shaders", "kernels", "dask"), SHADER_FEATURES),
+    "images": {"shaderStorageImageMultisample"},
+}
+
 NEEDED = {
     "ci": [pytest.mark.system("lvp_icd")],
     "debugging": [pytest.mark.system("VkLayer_khronos_validation")],
@@ -50,9 +55,9 @@ NEEDED = {
 MODULES = sorted(module.name for module in pkgutil.walk_packages(vkops.__path__, "vkops."))
 
 
-def require_features():
-    """Skip a test where the device lacks what shaders and kernels use."""
-    if missing := SHADER_FEATURES - vkops.Device().features:
+def require_features(needed):
+    """Skip a test where the device lacks a feature."""
+    if missing := needed - vkops.Device().features:
         pytest.skip(f"the device has no {', '.join(sorted(missing))}")
 
 
@@ -60,7 +65,9 @@ def require_features():
 def test_examples_in_docstrings(name, monkeypatch):
     monkeypatch.chdir(ROOT)  # some read examples/
     if name.startswith("vkops.kernels."):
-        require_features()
+        require_features(SHADER_FEATURES)
+    elif name == "vkops.tensors.tensor":
+        require_sharing(vkops.Device())
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
@@ -101,8 +108,9 @@ def test_tutorials(page, tmp_path, monkeypatch):
         if reason := refused_by_layer(select(None).name):
             pytest.skip(reason)
         monkeypatch.setenv(LAYERS, without_validation())  # it would report the wrong shader
-    if page.stem in ("shaders", "kernels", "dask"):
-        require_features()
+    if page.stem == "moving_data":
+        require_sharing(vkops.Device())
+    require_features(PAGE_FEATURES.get(page.stem, set()))
     names, printed = {}, ""
     for kind, block in blocks_of(page):
         file = re.match(r"# (\w+\.py)\n", block)

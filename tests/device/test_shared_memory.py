@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from adapters import require_sharing
 from processes import descriptors, more_descriptors
 
 import vkops
@@ -34,8 +35,7 @@ def receive():
 def home(request, adapter):
     with vkops.Device(adapter.index, staged=request.param == "staged") as device:
         device.kind = request.param
-        if not device.vulkan.native.shares_memory:
-            pytest.skip("the driver cannot share memory")
+        require_sharing(device)
         yield device
 
 
@@ -282,8 +282,7 @@ print(call(lambda: vkops.Device(device.info.index, shared=True)))
 
 @pytest.mark.system("cc")
 def test_a_failed_import_closes_its_descriptor(adapter, device, faulty):
-    if not device.vulkan.native.shares_memory:
-        pytest.skip("the driver cannot share memory")
+    require_sharing(device)
     program = """
 from processes import descriptors, more_descriptors
 x = device.tensor([1, 2], shared=True)
