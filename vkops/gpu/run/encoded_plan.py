@@ -414,7 +414,7 @@ def _tables(
     while start < len(chosen):
         most = layout.MAX_ITEMS + (int(ends[start - 1]) if start else 0)
         end = min(start + layout.MAX_RECORDS, int(np.searchsorted(ends, most, "right")))
-        # Where items are not full, one record can have more of them than that.
+        # A record can have more items than that, some of which copy nothing.
         end = cuts[max(bisect_right(cuts, start), bisect_right(cuts, end) - 1)]
         yield DispatchTable(table, kernel, chosen[start:end], source[start:end])
         start = end
