@@ -93,6 +93,12 @@ def test_outputs_in_parts_of_words_have_no_race(device, change_device, dtype):
     expected = np.where(mask, x + np.array(1, dtype), y)
     same(changed, expected)
     same(is_more, expected > x)
+    for chosen in (np.s_[:], np.s_[:, ::2], np.s_[:, 1:3]):  # in place, and next to the input
+        with checked() as names:
+            vkops.add(changed[chosen], changed[:, :1], out=changed[chosen])
+        assert names == ["add"]
+        expected[chosen] += expected[:, :1].copy()
+        same(changed, expected)
 
 
 def test_kernels_of_vkops_are_checked_if_that_is_asked_for(call):

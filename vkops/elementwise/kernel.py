@@ -284,7 +284,7 @@ class ElementwiseKernel:
         for number, each in enumerate(arrays):
             each.array = number
             each.elements = self._elements(each.parameter, each.value, shape)
-        self._separate(arrays, shape)
+        self._separate(arrays, shape, home)
         copies = self._packed(arrays, shape)
         plain = [each.elements for each in arrays if not each.parameter.raw]
         access = Indexing(1, (), (prod(shape),), ())
@@ -349,22 +349,28 @@ class ElementwiseKernel:
 
     # -- memory -----------------------------------------------------------------------------------
 
-    def _separate(self, arrays: Sequence[Operand], shape: Ints) -> None:
-        """Raise an error if outputs share elements (EW-08); copy inputs that they overwrite."""
+    def _separate(self, arrays: Sequence[Operand], shape: Ints, home: Device) -> None:
+        """Raise an error if outputs share elements (EW-08); copy inputs that they overwrite.
+
+        Inputs are also copied if outputs in the same memory are parts of words, whose other parts
+        other invocations change.
+        """
         written = [each for each in arrays if each.parameter.is_output]
         for one, other in combinations(written, 2):
             if one.elements.overlaps(other.elements):
                 message = f"shares elements with {one.parameter.name}, must not"
                 refuse(self.name, other.parameter.name, message, "EW-08")
+
+        def is_overwritten(each: Operand, out: Operand) -> bool:
+            if words_are_read(out.dtype, home.features):
+                return each.elements.buffer is out.elements.buffer
+            is_read_once = not (self._reads_again or each.parameter.raw or out.parameter.raw)
+            if is_read_once and out.elements.view == each.elements.view:
+                return False
+            return each.elements.overlaps(out.elements)
+
         for each in arrays:
-            if not each.parameter.is_output and any(
-                each.elements.overlaps(out.elements)
-                for out in written
-                if self._reads_again
-                or each.parameter.raw
-                or out.parameter.raw
-                or out.elements.view != each.elements.view
-            ):
+            if not each.parameter.is_output and any(is_overwritten(each, out) for out in written):
                 each.elements = self._elements(each.parameter, each.value.copy(), shape)
 
     def _packed(self, arrays: Sequence[Operand], shape: Ints) -> Sequence[tuple[Tensor, Tensor]]:
