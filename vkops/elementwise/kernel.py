@@ -284,7 +284,9 @@ class ElementwiseKernel:
         for number, each in enumerate(arrays):
             each.array = number
             each.elements = self._elements(each.parameter, each.value, shape)
-        self._separate(arrays, shape, home)
+            if each.code and not each.parameter.raw:
+                each.in_words = words_are_read(each.dtype, home.features)
+        self._separate(arrays, shape)
         copies = self._packed(arrays, shape)
         plain = [each.elements for each in arrays if not each.parameter.raw]
         access = Indexing(1, (), (prod(shape),), ())
@@ -349,7 +351,7 @@ class ElementwiseKernel:
 
     # -- memory -----------------------------------------------------------------------------------
 
-    def _separate(self, arrays: Sequence[Operand], shape: Ints, home: Device) -> None:
+    def _separate(self, arrays: Sequence[Operand], shape: Ints) -> None:
         """Raise an error if outputs share elements (EW-08); copy inputs that they overwrite.
 
         Inputs are also copied if outputs in the same memory are parts of words, whose other parts
@@ -362,7 +364,7 @@ class ElementwiseKernel:
                 refuse(self.name, other.parameter.name, message, "EW-08")
 
         def is_overwritten(each: Operand, out: Operand) -> bool:
-            if words_are_read(out.dtype, home.features):
+            if out.in_words:
                 return each.elements.buffer is out.elements.buffer
             is_read_once = not (self._reads_again or each.parameter.raw or out.parameter.raw)
             if is_read_once and out.elements.view == each.elements.view:
@@ -419,9 +421,6 @@ class ElementwiseKernel:
         """Return the GLSL and the shader for data types and forms."""
         local_size = min(self._max_local_size, home.tuning.invocations)
         rank = access.rank if "strided" in access.forms else 0
-        for each in operands:
-            if each.array is not None and each.code and not each.parameter.raw:
-                each.in_words = words_are_read(each.dtype, home.features)
         widths = {32, *[_FLOAT_BITS[each.type] for each in operands if each.type in _FLOAT_BITS]}
         modes = exact_floats(home.features, sorted(widths))[0]
         options: dict[str, Any] = {

@@ -32,7 +32,7 @@ from vkops.plan.view import Ints
 from vkops.tensors.creation import empty, zeros
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.operations import as_tensor
-from vkops.tensors.selection import checked_indices, take
+from vkops.tensors.selection import checked_indices, taken
 from vkops.tensors.tensor import DeviceLike, Tensor
 
 _SHARED, _LENGTH, _COPIES = 1024, 64, 4
@@ -148,7 +148,7 @@ def searchsorted(
         if sorter.shape != table.shape:
             message = f"has shape {sorter.shape}, must be {table.shape}, that of a"
             refuse("searchsorted", "sorter", message, "EW-06")
-        table = take(table, sorter)
+        table = taken(table, sorter, 0, argument)
     if isinstance(v, Tensor):
         v = numbers_of("searchsorted", v, table.device)
         common = np.result_type(v.dtype, table.dtype)

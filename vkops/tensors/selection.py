@@ -47,9 +47,14 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, device: DeviceLike
     if axis is None or not tensor.shape:  # in NumPy, a scalar has the axis 0
         tensor, axis = tensor.reshape(-1), 0
     argument = ArgumentName("TAKE", "indices", "ARRAY-14")
-    positions = checked_indices(tensor, indices, axis, argument)
-    numbers = index_arrays.tuples([positions], [tensor.shape[axis]], argument)
-    return gather(tensor, IndexedView(in_front(tensor.placed()[1], [axis]), numbers, axis), "TAKE")
+    return taken(tensor, checked_indices(tensor, indices, axis, argument), axis, argument)
+
+
+def taken(tensor: Tensor, indices: IndexSource, axis: int, argument: ArgumentName) -> Tensor:
+    """Copy the elements at indices of an axis that ``checked_indices`` returned."""
+    numbers = index_arrays.tuples([indices], [tensor.shape[axis]], argument)
+    view = IndexedView(in_front(tensor.placed()[1], [axis]), numbers, axis)
+    return gather(tensor, view, argument.operator)
 
 
 def take_along_axis(

@@ -409,8 +409,7 @@ def _tables(
     """Split records into as many dispatches as they need."""
     items = table.items[chosen]
     start, ends = 0, np.cumsum(items)
-    # A record without items continues the one before it: keep them in one dispatch.
-    cuts = [*np.nonzero(items)[0][1:].tolist(), len(chosen)]
+    cuts = _cuts(items)
     while start < len(chosen):
         most = layout.MAX_ITEMS + (int(ends[start - 1]) if start else 0)
         end = min(start + layout.MAX_RECORDS, int(np.searchsorted(ends, most, "right")))
@@ -420,13 +419,17 @@ def _tables(
         start = end
 
 
+def _cuts(items: _Records) -> list[int]:
+    """Return where records may be cut: those without items continue the one before them."""
+    return [*np.nonzero(items)[0].tolist(), len(items)]
+
+
 def _by_heaps(
     table: RegionTable, heaps: Sequence[DeviceMemory], written: Sequence[Extent]
 ) -> dict[tuple[tuple[DeviceMemory, ...], DeviceMemory], list[int]]:
     """Group records by their heaps: the target's, and those of all sources of a region."""
-    heads = np.nonzero(table.items)[0].tolist()
     groups: dict[tuple[tuple[DeviceMemory, ...], DeviceMemory], list[int]] = {}
-    for start, end in pairwise([*heads, len(table.items)]):
+    for start, end in pairwise(_cuts(table.items)):
         sources = tuple(dict.fromkeys(heaps[number] for number in table.inputs[start:end]))
         target = written[table.outputs[start]].resource
         groups.setdefault((sources, target), []).extend(range(start, end))
