@@ -94,11 +94,13 @@ def children_without_the_layer():
 def is_right(refusal, limits):
     """Whether a device with these limits lacks what it refuses a shader for."""
     text = str(refusal)
-    if size := re.search(r" (\w+): got (\d+), must be (\d+) at most .* \[SH-08\]", text):
-        names = {
-            "local_size_x": "max_workgroup", "blocks": "max_per_stage_descriptor_storage_buffers",
-        }  # fmt: skip
-        return int(size[2]) > int(size[3]) == getattr(limits, names[size[1]])
+    most = {
+        "local_size_x": limits.max_workgroup,
+        "storage blocks": limits.max_per_stage_descriptor_storage_buffers,
+    }
+    sizes = rf"({'|'.join(most)}): got (\d+), must be (\d+) at most .* \[SH-08\]"
+    if size := re.search(sizes, text):
+        return int(size[2]) > int(size[3]) == most[size[1]]
     features = {*limits.features, *limits.subgroup_operations}
     is_for_features = refusal.rule == "SH-02" or text.startswith("samples: needs ")
     return is_for_features and features.isdisjoint(re.findall(r"\w+", text))

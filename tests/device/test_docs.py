@@ -44,6 +44,7 @@ PAGE_FEATURES = {
     **dict.fromkeys(("shaders", "kernels", "dask"), SHADER_FEATURES),
     "images": {"shaderStorageImageMultisample"},
 }
+"""The features of the device without which a page prints something else."""
 
 NEEDED = {
     "ci": [pytest.mark.system("lvp_icd")],

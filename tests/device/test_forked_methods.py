@@ -59,6 +59,11 @@ class Case:
 BINARY = "add sub mul truediv floordiv mod divmod pow and or xor lshift rshift"
 
 
+def shared_handle(device):
+    require_sharing(device)
+    return device.tensor(WORDS, shared=True).share()
+
+
 def of_tensor(device):
     binary = BINARY.split()
     x, at = device.tensor(WORDS), np.arange(2)
@@ -245,7 +250,7 @@ CASES = {
         lambda device: {"__await__": lambda event: asyncio.run(awaited(event))},
     ),
     "SharedHandle": Case(
-        lambda device: device.tensor(WORDS, shared=True).share(),
+        shared_handle,
         "__reduce__ __repr__ dtype of shape",
         lambda device: {"of": lambda handle: None, "opened": [device]},
     ),
@@ -391,8 +396,6 @@ def lacks(device, text):
 def test_what_uses_a_device_raises_at_once(device, title, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     case = CASES[title]
-    if title == "SharedHandle":
-        require_sharing(device)
     one, arguments = case.make(device), case.arguments(device)
     every = case.names or sorted({*public_names(type(one))})
     names = [*(name for name in every if name not in case.last), *case.last]
@@ -423,8 +426,6 @@ def test_what_began_before_the_fork(adapter):
 
 @pytest.mark.parametrize("title", CASES)
 def test_objects_are_freed_without_a_lock(device, title):
-    if title == "SharedHandle":
-        require_sharing(device)
     one = CASES[title].make(device)
     freed = weakref.ref(one) if getattr(type(one), "__weakrefoffset__", 0) else lambda: None
     with everything_is_held([]):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkops
+from vkops.gpu.copies.rule import SHADERS
 from vkops.plan import indexing
 from vkops.tensors import array_plan
 from vkops.tensors.rearrangement import MAX_REPEATED_PIECES
@@ -55,7 +56,9 @@ def test_few_regions(device, name, monkeypatch):
     np.testing.assert_array_equal(result.numpy(), expected)
     encoded = [each for plan in plans for each in plan.program.encoded(device)]
     records = sum(len(table.encoded.records) for each in encoded for table in each._tables)
-    assert sum(len(plan.plan.regions) for plan in plans) + records <= 2048
+    # Of a roll, Vulkan's copies take half of the regions where they are used.
+    most = 1056 if device.tuning.copies == SHADERS else 1024
+    assert sum(len(plan.plan.regions) for plan in plans) + records <= most
 
 
 @on_device

@@ -43,10 +43,8 @@ void main() {
 def test_samples_come_back(any_device, layers, dtype):
     for channels in ((), (1,), (2,), (3,), (4,)):
         array = values((*layers, 5, 7, SAMPLES, *channels), dtype)
-        if "SwiftShader" in any_device.name and dtype in (
-            "i1",
-            "i2",
-        ):  # it says that it has no samples of these
+        # SwiftShader says that it has no samples of these.
+        if "SwiftShader" in any_device.name and dtype in ("i1", "i2"):
             with pytest.raises(vkops.InvalidDescError, match="must be none on 'SwiftShader"):
                 any_device.image(array, layers=bool(layers), samples=True)
             continue
