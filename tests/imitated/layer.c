@@ -497,6 +497,11 @@ FUNCTION(VkResult, QueueWaitIdle)(VkQueue d)
     if (!IS_TRANSFERS(d)) submit_all(0);
     return table_of(d)->QueueWaitIdle(IS_TRANSFERS(d) ? real_queue : d);
 }
+FUNCTION(VkResult, SetDebugUtilsObjectNameEXT)(VkDevice d, const VkDebugUtilsObjectNameInfoEXT *i)
+{
+    const PFN_vkSetDebugUtilsObjectNameEXT next = table_of(d)->SetDebugUtilsObjectNameEXT; /* if enabled */
+    return next && i->objectHandle != KEY(&transfers) ? next(d, i) : VK_SUCCESS;
+}
 FUNCTION(VkResult, WaitForFences)(VkDevice d, uint32_t n, const VkFence *f, VkBool32 all, uint64_t timeout)
 {
     END_IF_IT_FAILS(d, "WaitForFences", 1, " fences=%u", n);
