@@ -265,7 +265,10 @@ def test_of(context: str) -> str:
 
 
 def main() -> None:
-    """Plant the faults that the command line asks for; print those that no test finds."""
+    """Plant the faults that the command line asks for; print those that no test finds.
+
+    An interrupt ends it, with the counts so far.
+    """
     parser = argparse.ArgumentParser(prog="mutate", description=__doc__.partition("\n")[0])
     parser.add_argument("folders", nargs="*", default=FOLDERS, help="of vkops, such as plan dml")
     parser.add_argument("--faults", type=int, default=300, help="how many faults are planted")
@@ -277,18 +280,24 @@ def main() -> None:
     if options.list:
         print(*faults, sep="\n")
         return
-    copies, found_faults = Copies(["tests/pure"] if options.pure else [*GROUPS]), Counter[str]()
+    copies = Copies(["tests/pure"] if options.pure else [*GROUPS])
     tests = [copies.tests_that_reach(fault) for fault in faults]
+    planted, reached, found = Counter[str](), Counter[str](), Counter[str]()
     with ThreadPoolExecutor(PROCESSES) as pool:
-        for number, is_found in enumerate(pool.map(copies.is_found, faults, tests)):
-            if is_found:
-                found_faults[faults[number].file.split("/")[1]] += 1
-                continue
-            why = f"{len(tests[number])} tests pass" if tests[number] else "no test reaches it"
-            print(f"{number + 1} of {len(faults)}: {why}: {faults[number]}", flush=True)
-    planted = Counter(fault.file.split("/")[1] for fault in faults)
-    for name, count in sorted(planted.items()):
-        print(f"{name}: {found_faults[name]} of {count} found ({found_faults[name] / count:.0%})")
+        with contextlib.suppress(KeyboardInterrupt):  # the counts so far are printed
+            for number, is_found in enumerate(pool.map(copies.is_found, faults, tests)):
+                fault, count = faults[number], len(tests[number])
+                for name in (fault.file.split("/")[1], "all"):
+                    planted[name] += 1
+                    reached[name] += bool(count)
+                    found[name] += is_found
+                if not is_found:
+                    why = f"{count} tests pass" if count else "no test reaches it"
+                    print(f"{number + 1} of {len(faults)}: {why}: {fault}", flush=True)
+        pool.shutdown(cancel_futures=True)
+    for name in sorted(planted):
+        counts = f"{planted[name]} planted, {reached[name]} reached by tests, {found[name]} found"
+        print(f"{name}: {counts} ({found[name] / planted[name]:.0%})")
 
 
 if __name__ == "__main__":
