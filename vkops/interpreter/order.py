@@ -27,7 +27,7 @@ LEVELS = {_WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2, _INVOCATION_SCOPE: 3}
 """The minimum nearness of two invocations in the same scope: 0 for any two, 3 for none."""
 
 INCOHERENT, PRIVATE = 3, 4
-"""What accesses need in Vulkan's memory model, above the levels: see ``Order``."""
+"""Needs of accesses in Vulkan's memory model, numbered after the levels: see ``Order``."""
 _STORE = 8
 """The flag of an atomic store in ``needs``; bits above it have the scope of atomic accesses."""
 _SCOPE_BITS = 4

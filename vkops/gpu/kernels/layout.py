@@ -110,10 +110,10 @@ Starts = namedtuple("Starts", "x y z w", defaults=(ALL_WORDS, ALL_WORDS, ALL_WOR
 """Of a dimension of a grid: the first coordinates of its parts, up to four."""
 
 Origins = namedtuple("Origins", "x y z w", defaults=(0, 0, 0, 0))
-"""What the coordinate 0 would add to the source's address, if each part reached it."""
+"""Of each part: the number that coordinate 0 would add to the source's address if it were in it."""
 
 Strides = namedtuple("Strides", "x y z w", defaults=(0, 0, 0, 0))
-"""What a step adds to the source's address in each part."""
+"""Of each part: the number that a step adds to the source's address."""
 
 Rows = namedtuple("Rows", "number dst src limit")
 """An item's rows of steps: their number, what each adds to the addresses, the limit of rows.
