@@ -2,9 +2,9 @@
 
 A fault is another comparison, operator, number, condition or result, or a call that is left out, at
 any place of the folders named; the same seed plants the same faults in the same tree. The first
-time, all tests run once with coverage, to know which of them reach which line (``build/mutate``
-keeps that). Each fault is then planted in a copy of the tree, where the tests that reach its line
-run until one fails; there is a copy for each of ``PROCESSES`` faults at a time.
+time, all tests run once, to know which of them reach which fault (``build/mutate`` keeps that).
+Each fault is then planted in a copy of the tree, where the tests that reach it run until one fails;
+there is a copy for each of ``PROCESSES`` faults at a time.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import json
 import os
 import queue
 import random
+import re
 import shutil
-import sqlite3
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import coverage
+import mutate_probe
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "mutate"
@@ -40,9 +40,9 @@ GROUPS: dict[str, dict[str, str]] = {
 PYTEST = (sys.executable, "-m", "pytest", "-q", "--hypothesis-profile", "repeatable")
 PROCESSES = 2
 INTERRUPTS = "tests/device/test_faults_signals.py"
-"""It interrupts programs at each of their steps, and did not end under coverage."""
+"""It interrupts programs at each of their steps, which are more with records."""
 ENOUGH_TESTS = 160
-"""Of those that reach a line: half are those that reach the fewest lines, as they are about few."""
+"""Of those that reach a fault: half reach the fewest places, as they are about few."""
 SECONDS = 300
 """For one fault; one that makes a loop endless is found."""
 CACHE = ".cache"
@@ -113,12 +113,14 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _code(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that run: no annotations, imports, texts, nor what is for type checkers."""
+    """Yield the nodes that run: no annotations, imports, patterns, texts, types."""
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list"):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom)):
+            if isinstance(
+                child, (ast.JoinedStr, ast.pattern, ast.Raise, ast.Import, ast.ImportFrom)
+            ):
                 continue
             if isinstance(child, ast.keyword) and child.arg == "strict":  # it only checks lengths
                 continue
@@ -144,27 +146,61 @@ def chosen_faults(folders: Sequence[str], count: int, seed: int) -> list[Fault]:
     return random.Random(seed).sample(faults, min(count, len(faults)))
 
 
-class Copies:
-    """Copies of the tree, and the tests that reach each of its lines; both are kept."""
+def places_of(faults: Sequence[Fault]) -> dict[Fault, int]:
+    """Return numbers of the faults, and of the calls and results of their files."""
+    places = {fault: number for number, fault in enumerate(faults)}
+    for file in sorted({fault.file for fault in faults}):
+        for fault in faults_of(file, (ROOT / file).read_text(encoding="utf-8")):
+            if fault.after == "None":
+                places.setdefault(fault, len(places))
+    return places
 
-    def __init__(self, groups: Sequence[str]) -> None:
+
+def with_probes(text: str, file: str, places: Mapping[Fault, int]) -> str:
+    """Return a module's text in which each place is recorded before it runs."""
+    lines = [line.encode() for line in text.splitlines(keepends=True)]
+    own = {place: number for place, number in places.items() if place.file == file}
+    insertions = [(place.last, (0, 0), "))") for place in own]
+    for place, number in own.items():  # those that end later begin first
+        outer = (-place.last[0], -place.last[1])
+        insertions.append((place.first, outer, f"(_reached({number}) or ("))
+    for (line, column), _, inserted in sorted(insertions, reverse=True):
+        before, after = lines[line - 1][:column], lines[line - 1][column:]
+        lines[line - 1] = before + inserted.encode() + after
+    imported = "; from mutate_probe import reached as _reached"
+    return re.sub(
+        r"(?m)^(from __future__ import annotations)$",
+        rf"\1{imported}",
+        b"".join(lines).decode(),
+        count=1,
+    )
+
+
+class Copies:
+    """Copies of the tree, and the tests that reach each fault; both are kept."""
+
+    def __init__(self, groups: Sequence[str], faults: Sequence[Fault]) -> None:
         self._groups = groups
-        digest = hashlib.sha256(" ".join(groups).encode())
+        digest = hashlib.sha256("\n".join([*groups, *map(str, faults)]).encode())
         for name in tracked_files():
             if name.startswith(("vkops/", "tests/", "shaders/")):
                 digest.update((ROOT / name).read_bytes())
         self.folder: Path = KEPT / digest.hexdigest()[:16]
-        self._reached = coverage.CoverageData(str(self.folder / "reached"))
-        if not Path(self._reached.data_filename()).exists():
+        self._places, self._tests = places_of(faults), defaultdict[int, set[str]](set)
+        record = self.folder / "reached"
+        if not record.exists():
             self._make()
-        self._reached.read()
+            (self.folder / mutate_probe.RECORD.name).rename(record)
+        for line in record.read_text(encoding="utf-8").splitlines():
+            place, _, test = line.partition(" ")
+            self._tests[int(place)].add(test)
+        self._counts = Counter(test for tests in self._tests.values() for test in tests)
+        failed = self.folder / ".pytest_cache/v/cache/lastfailed"
+        self._failed: set[str] = set(json.loads(failed.read_bytes())) if failed.exists() else set()
         self._free: queue.SimpleQueue[Path] = queue.SimpleQueue()
         for number in range(PROCESSES):
             self._copy_to(self.folder / f"copy{number}")
             self._free.put(self.folder / f"copy{number}")
-        self._lines = self._lines_of_tests()
-        failed = self.folder / ".pytest_cache/v/cache/lastfailed"
-        self._failed: set[str] = set(json.loads(failed.read_bytes())) if failed.exists() else set()
 
     def _copy_to(self, folder: Path) -> None:
         """Make a new copy of the tree."""
@@ -174,44 +210,30 @@ class Copies:
             shutil.copy(ROOT / name, folder / name)
         for name in (".venv", "build"):
             (folder / name).symlink_to(ROOT / name)
+        # By hashes, as a fault and its end may be in the same second.
+        compiling = ["compileall", "-q", "--invalidation-mode", "checked-hash", "vkops"]
+        subprocess.run([sys.executable, "-m", *compiling], cwd=folder, check=True)
 
     def _make(self) -> None:
-        """Copy the tree, and run all tests there with coverage."""
+        """Copy the tree, and run all tests there, whose places record which tests reach them."""
         self._copy_to(self.folder)
-        for number, group in enumerate(self._groups):
-            print(f"mutate: running {group} once, to know which tests reach which line", flush=True)
-            # pytest-cov removes what was measured before with the same name of its file.
-            settings = self.folder / f"coverage{number}.ini"
-            settings.write_text(
-                f"[run]\nsource = {self.folder / 'vkops'}\nparallel = true\n"
-                f"patch = subprocess\ndata_file = {self.folder}/part{number}\n"
-                "context = ${PYTEST_CURRENT_TEST-}\n",
-                encoding="utf-8",
+        for file in {place.file for place in self._places}:
+            path = self.folder / file
+            path.write_text(with_probes(path.read_text("utf-8"), file, self._places), "utf-8")
+        shutil.copy(mutate_probe.__file__, self.folder)
+        for group in self._groups:
+            print(
+                f"mutate: running {group} once, to know which tests reach which fault", flush=True
             )
-            options = ["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="]
-            options += ["-n", str(PROCESSES), f"--ignore={INTERRUPTS}", group]
+            options = ["-p", "mutate_probe", "-n", str(PROCESSES), f"--ignore={INTERRUPTS}", group]
             self.run(self.folder, group, options)
-        name = str(self.folder / "reached")
-        parts = coverage.Coverage(data_file=name, config_file=str(settings))
-        parts.combine([str(path) for path in self.folder.glob("part*")])
-        parts.save()
-
-    def _lines_of_tests(self) -> Counter[str]:
-        """Count the lines that each test reaches."""
-        counts: Counter[str] = Counter()
-        with contextlib.closing(sqlite3.connect(self._reached.data_filename())) as reached:
-            tables = "line_bits JOIN context ON context.id = line_bits.context_id"
-            for context, bits in reached.execute(f"SELECT context, numbits FROM {tables}"):
-                counts[test_of(context)] += int.from_bytes(bits, "little").bit_count()
-        return counts
 
     @staticmethod
     def run(
         folder: Path, group: str, arguments: Sequence[str], seconds: float | None = None
     ) -> bool:
         """Run pytest in a copy, and return whether all tests pass in time."""
-        ours = {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        ours["VKOPS_CACHE_DIR"] = str(folder / CACHE)
+        ours = {"PYTHONPATH": str(folder), "VKOPS_CACHE_DIR": str(folder / CACHE)}
         with contextlib.suppress(subprocess.TimeoutExpired):
             return not subprocess.run(
                 [*PYTEST, *arguments], cwd=folder, env=os.environ | GROUPS[group] | ours,
@@ -221,12 +243,11 @@ class Copies:
 
     def tests_that_reach(self, fault: Fault) -> list[str]:
         """Return tests that reach a fault, or that use its module if only its import does."""
-        contexts = self._reached.contexts_by_lineno(str(self.folder / fault.file))
-        lines = range(fault.first[0], fault.last[0] + 1)
-        reached = {test_of(each) for line in lines for each in contexts.get(line, ())}
+        reached = self._tests[self._places[fault]]
         if reached == {""}:
-            reached = {test_of(each) for line in contexts for each in contexts[line]}
-        chosen = sorted(reached - {""} - self._failed, key=lambda test: (self._lines[test], test))
+            places = [number for place, number in self._places.items() if place.file == fault.file]
+            reached = {test for number in places for test in self._tests[number]}
+        chosen = sorted(reached - {""} - self._failed, key=lambda test: (self._counts[test], test))
         narrow, wide = chosen[: ENOUGH_TESTS // 2], chosen[ENOUGH_TESTS // 2 :]
         random.Random(str(fault)).shuffle(wide)
         return (narrow + wide)[:ENOUGH_TESTS]
@@ -254,16 +275,6 @@ class Copies:
         return False
 
 
-def test_of(context: str) -> str:
-    """Return the test that a context of coverage names.
-
-    It is ``TEST|PHASE``, or ``TEST (PHASE)`` in a child process, which has it from pytest.
-    """
-    if context.endswith(("|setup", "|run", "|teardown")):
-        return context.removeprefix("|").rpartition("|")[0]
-    return context.rpartition(" (")[0]
-
-
 def main() -> None:
     """Plant the faults that the command line asks for; print those that no test finds.
 
@@ -280,7 +291,7 @@ def main() -> None:
     if options.list:
         print(*faults, sep="\n")
         return
-    copies = Copies(["tests/pure"] if options.pure else [*GROUPS])
+    copies = Copies(["tests/pure"] if options.pure else [*GROUPS], faults)
     tests = [copies.tests_that_reach(fault) for fault in faults]
     planted, reached, found = Counter[str](), Counter[str](), Counter[str]()
     with ThreadPoolExecutor(PROCESSES) as pool:

@@ -1,9 +1,11 @@
 """What the tests rest on: their messages, their seeds, and the faults that scripts/mutate plants."""
 
 import ast
+import re
 from pathlib import Path
 
 import mutate
+import mutate_probe
 import pytest
 from hypothesis import settings
 from messages import lines_of, template
@@ -17,6 +19,7 @@ FAULTS = {
     "def f(a: int = 0) -> int:\n    return (\n        a\n    )": ["a -> None", "0 -> 1"],
     "x = 'text' + f'{a + 1}'\nraise E(1)\nfrom a import b": [],
     "if TYPE_CHECKING: x = 1": [],
+    "match a:\n    case 1: pass": [],
 }  # fmt: skip
 
 
@@ -35,10 +38,27 @@ def test_a_seed_chooses_the_faults():
     assert all(each.file.startswith("vkops/plan/") for each in chosen)
 
 
-def test_the_name_of_a_test_is_read_from_coverage():
-    names = ["", "|a.py::t[x|y]|run", "a.py::t[x (y)] (call)|", "a.py::t|setup"]
-    tests = [mutate.test_of(name) for name in names]
-    assert tests == ["", "a.py::t[x|y]", "a.py::t[x (y)]", "a.py::t"]
+def test_each_place_of_every_module_can_be_recorded():
+    places = mutate.places_of(mutate.chosen_faults(mutate.FOLDERS, 1 << 20, 0))
+    for file in {place.file for place in places}:
+        text = (mutate.ROOT / file).read_text(encoding="utf-8")
+        recorded = mutate.with_probes(text, file, places)
+        numbers = [int(each) for each in re.findall(r"_reached\((\d+)\)", recorded)]
+        assert sorted(numbers) == sorted(places[each] for each in places if each.file == file)
+        compile(recorded, file, "exec")
+
+
+def test_places_are_recorded_in_the_order_in_which_they_run(monkeypatch):
+    text = "from __future__ import annotations\ndef f(a, b=1): return a and a < b or 3\n"
+    places = {fault: number for number, fault in enumerate(mutate.faults_of("m.py", text))}
+    recorded = []
+    monkeypatch.setattr(mutate_probe, "reached", recorded.append)
+    exec(mutate.with_probes(text, "m.py", places), names := {})
+    assert names["f"](0) == 3
+    names_of_places = {number: str(fault).split(": ")[1] for fault, number in places.items()}
+    assert [names_of_places[number].partition(" ->")[0] for number in recorded] == [
+        "1", "a and a < b or 3", "a and a < b or 3", "a and a < b", "3",
+    ]  # fmt: skip
 
 
 TESTS = Path(__file__).parents[1]
