@@ -25,6 +25,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,12 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "--hypothesis-profile", "repeata
 PROCESSES = 2
 INTERRUPTS = "tests/device/test_faults_signals.py"
 """It interrupts programs at each of their steps, which are more with records."""
-ENOUGH_TESTS = 160
+ENOUGH_TESTS = 100
 """Of those that reach a fault: half reach the fewest places, as they are about few."""
+FIRST_TESTS = 16
+"""Of these, which find most faults, so that no other files of tests are imported."""
 SECONDS = 300
-"""For one fault; one that makes a loop endless is found."""
+"""For one run; a fault that makes a loop endless is found."""
 CACHE = ".cache"
 """Of compiled shaders, in each copy: what a fault puts there is not for others."""
 CACHED = ("vkops/shaders/", "vkops/system/", "vkops/gpu/adapters/")
@@ -262,8 +265,8 @@ class Copies:
         if is_cached:
             shutil.rmtree(folder / CACHE, ignore_errors=True)
         try:
-            for group in self._groups:
-                chosen = [test for test in tests if test.startswith(group)]
+            for part, group in product((tests[:FIRST_TESTS], tests[FIRST_TESTS:]), self._groups):
+                chosen = [test for test in part if test.startswith(group)]
                 options = ("-p", "no:cacheprovider", "-x", "-n", "0")
                 if chosen and not self.run(folder, group, [*options, *chosen], SECONDS):
                     return True
