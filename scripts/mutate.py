@@ -150,7 +150,7 @@ def chosen_faults(folders: Sequence[str], count: int, seed: int) -> list[Fault]:
 
 
 def places_of(faults: Sequence[Fault]) -> dict[Fault, int]:
-    """Return numbers of the faults, and of the calls and results of their files."""
+    """Number the faults, and after them the calls and results of their files."""
     places = {fault: number for number, fault in enumerate(faults)}
     for file in sorted({fault.file for fault in faults}):
         for fault in faults_of(file, (ROOT / file).read_text(encoding="utf-8")):
@@ -161,7 +161,7 @@ def places_of(faults: Sequence[Fault]) -> dict[Fault, int]:
 
 def with_probes(text: str, file: str, places: Mapping[Fault, int]) -> str:
     """Return a module's text in which each place is recorded before it runs."""
-    lines = [line.encode() for line in text.splitlines(keepends=True)]
+    lines = text.encode().splitlines(keepends=True)
     own = {place: number for place, number in places.items() if place.file == file}
     insertions = [(place.last, (0, 0), "))") for place in own]
     for place, number in own.items():  # those that end later begin first
