@@ -25,7 +25,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,8 @@ ENOUGH_TESTS = 100
 """Of those that reach a fault: half reach the fewest places, as they are about few."""
 FIRST_TESTS = 16
 """Of these, which find most faults, so that no other files of tests are imported."""
+ENOUGH_SECONDS = 60
+"""That these tests took, without a fault."""
 SECONDS = 300
 """For one run; a fault that makes a loop endless is found."""
 CACHE = ".cache"
@@ -198,11 +200,17 @@ class Copies:
             place, _, test = line.partition(" ")
             self._tests[int(place)].add(test)
         self._counts = Counter(test for tests in self._tests.values() for test in tests)
+        self._seconds = defaultdict[str, float](float)
+        durations = self.folder / mutate_probe.DURATIONS.name
+        for line in durations.read_text(encoding="utf-8").splitlines():
+            seconds, _, test = line.partition(" ")
+            self._seconds[test] += float(seconds)
         failed = self.folder / ".pytest_cache/v/cache/lastfailed"
         self._failed: set[str] = set(json.loads(failed.read_bytes())) if failed.exists() else set()
         self._free: queue.SimpleQueue[Path] = queue.SimpleQueue()
         for number in range(PROCESSES):
             self._copy_to(self.folder / f"copy{number}")
+            shutil.copytree(self.folder / CACHE, self.folder / f"copy{number}" / CACHE)
             self._free.put(self.folder / f"copy{number}")
 
     def _copy_to(self, folder: Path) -> None:
@@ -245,7 +253,10 @@ class Copies:
         return False
 
     def tests_that_reach(self, fault: Fault) -> list[str]:
-        """Return tests that reach a fault, or that use its module if only its import does."""
+        """Return tests that reach a fault, or that use its module if only its import does.
+
+        The fastest are first.
+        """
         reached = self._tests[self._places[fault]]
         if reached == {""}:
             places = [number for place, number in self._places.items() if place.file == fault.file]
@@ -253,7 +264,9 @@ class Copies:
         chosen = sorted(reached - {""} - self._failed, key=lambda test: (self._counts[test], test))
         narrow, wide = chosen[: ENOUGH_TESTS // 2], chosen[ENOUGH_TESTS // 2 :]
         random.Random(str(fault)).shuffle(wide)
-        return (narrow + wide)[:ENOUGH_TESTS]
+        chosen = sorted((narrow + wide)[:ENOUGH_TESTS], key=self._seconds.__getitem__)
+        ends = accumulate(self._seconds[test] for test in chosen)
+        return [test for test, end in zip(chosen, ends, strict=True) if end <= ENOUGH_SECONDS]
 
     def is_found(self, fault: Fault, tests: Sequence[str]) -> bool:
         """Plant a fault in a copy, and return whether one of the tests fails."""
@@ -274,6 +287,7 @@ class Copies:
             path.write_text(text, encoding="utf-8")
             if is_cached:
                 shutil.rmtree(folder / CACHE, ignore_errors=True)
+                shutil.copytree(self.folder / CACHE, folder / CACHE)
             self._free.put(folder)
         return False
 
