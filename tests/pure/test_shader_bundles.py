@@ -1,5 +1,6 @@
 """Bundles: what they have, use without a compiler, and damaged ones; the line about compilations."""
 
+import hashlib
 import io
 import json
 import logging
@@ -429,6 +430,17 @@ def test_paths(tmp_path, used, monkeypatch, message):
     for _ in range(2):  # each call says so
         error = fault(lambda: shaders.load("#version 450\nvoid main() {}"))
         message(error, "VKOPS_BUNDLE: got", path=large)
+
+
+def test_a_bundle_of_the_most_shaders_is_read(program, tmp_path):
+    ((entry, spirv), *_) = bundle_file.read(str(program / "shaders.zip"), "").items()
+    shaders_ = {}
+    for n in range(MAX_SHADERS):
+        module = spirv[:20] + n.to_bytes(4, "little")  # the head of a module, and another word
+        digest = hashlib.sha256(module).hexdigest()
+        shaders_[replace(entry, name=str(n), spirv=digest)] = module
+    bundle_file.write(tmp_path / "x.zip", shaders_)
+    assert bundle_file.read(str(tmp_path / "x.zip"), "") == shaders_
 
 
 def test_a_bundle_that_would_be_too_large_is_not_written(program, tmp_path, message):
