@@ -232,6 +232,7 @@ class Copies:
             path = self.folder / file
             path.write_text(with_probes(path.read_text("utf-8"), file, self._places), "utf-8")
         shutil.copy(mutate_probe.__file__, self.folder)
+        (self.folder / CACHE).mkdir()
         for group in self._groups:
             print(
                 f"mutate: running {group} once, to know which tests reach which fault", flush=True
