@@ -25,7 +25,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import accumulate, product
+from itertools import accumulate, count, product
 from pathlib import Path
 from typing import Any
 
@@ -151,22 +151,24 @@ def chosen_faults(folders: Sequence[str], count: int, seed: int) -> list[Fault]:
     return random.Random(seed).sample(faults, min(count, len(faults)))
 
 
-def places_of(faults: Sequence[Fault]) -> dict[Fault, int]:
-    """Number the faults, and after them the calls and results of their files."""
-    places = {fault: number for number, fault in enumerate(faults)}
-    for file in sorted({fault.file for fault in faults}):
+def places_of(faults: Sequence[Fault]) -> dict[str, dict[Fault, int]]:
+    """Number the faults of each file, and after them all the calls and results of these files."""
+    places: dict[str, dict[Fault, int]] = {fault.file: {} for fault in faults}
+    for number, fault in enumerate(faults):
+        places[fault.file][fault] = number
+    numbers = count(len(faults))
+    for file, own in sorted(places.items()):
         for fault in faults_of(file, (ROOT / file).read_text(encoding="utf-8")):
-            if fault.after == "None":
-                places.setdefault(fault, len(places))
+            if fault.after == "None" and fault not in own:
+                own[fault] = next(numbers)
     return places
 
 
-def with_probes(text: str, file: str, places: Mapping[Fault, int]) -> str:
-    """Return a module's text in which each place is recorded before it runs."""
+def with_probes(text: str, places: Mapping[Fault, int]) -> str:
+    """Return a module's text in which each of its places is recorded before it runs."""
     lines = text.encode().splitlines(keepends=True)
-    own = {place: number for place, number in places.items() if place.file == file}
-    insertions = [(place.last, (0, 0), "))") for place in own]
-    for place, number in own.items():  # those that end later begin first
+    insertions = [(place.last, (0, 0), "))") for place in places]
+    for place, number in places.items():  # those that end later begin first
         outer = (-place.last[0], -place.last[1])
         insertions.append((place.first, outer, f"(_reached({number}) or ("))
     for (line, column), _, inserted in sorted(insertions, reverse=True):
@@ -228,9 +230,9 @@ class Copies:
     def _make(self) -> None:
         """Copy the tree, and run all tests there, whose places record which tests reach them."""
         self._copy_to(self.folder)
-        for file in {place.file for place in self._places}:
+        for file, places in self._places.items():
             path = self.folder / file
-            path.write_text(with_probes(path.read_text("utf-8"), file, self._places), "utf-8")
+            path.write_text(with_probes(path.read_text("utf-8"), places), "utf-8")
         shutil.copy(mutate_probe.__file__, self.folder)
         (self.folder / CACHE).mkdir()
         for group in self._groups:
@@ -258,17 +260,17 @@ class Copies:
 
         The fastest are first.
         """
-        reached = self._tests[self._places[fault]]
+        places = self._places[fault.file]
+        reached = self._tests[places[fault]]
         if reached == {""}:
-            places = [number for place, number in self._places.items() if place.file == fault.file]
-            reached = {test for number in places for test in self._tests[number]}
+            reached = {test for number in places.values() for test in self._tests[number]}
         chosen = sorted(reached - {""} - self._failed, key=lambda test: (self._counts[test], test))
         narrow, wide = chosen[: ENOUGH_TESTS // 2], chosen[ENOUGH_TESTS // 2 :]
         random.Random(str(fault)).shuffle(wide)
         chosen = sorted((narrow + wide)[:ENOUGH_TESTS], key=self._seconds.__getitem__)
         ends = accumulate(self._seconds[test] for test in chosen)
-        count = sum(end <= ENOUGH_SECONDS for end in ends)
-        return chosen[: max(1, count)]
+        enough = sum(end <= ENOUGH_SECONDS for end in ends)
+        return chosen[: max(1, enough)]
 
     def is_found(self, fault: Fault, tests: Sequence[str]) -> bool:
         """Plant a fault in a copy, and return whether one of the tests fails."""

@@ -39,12 +39,12 @@ def test_a_seed_chooses_the_faults():
 
 
 def test_each_place_of_every_module_can_be_recorded():
-    places = mutate.places_of(mutate.chosen_faults(mutate.FOLDERS, 1 << 20, 0))
-    for file in {place.file for place in places}:
+    faults = mutate.chosen_faults(mutate.FOLDERS, 1 << 20, 0)
+    for file, places in mutate.places_of(faults).items():
         text = (mutate.ROOT / file).read_text(encoding="utf-8")
-        recorded = mutate.with_probes(text, file, places)
+        recorded = mutate.with_probes(text, places)
         numbers = [int(each) for each in re.findall(r"_reached\((\d+)\)", recorded)]
-        assert sorted(numbers) == sorted(places[each] for each in places if each.file == file)
+        assert sorted(numbers) == sorted(places.values())
         compile(recorded, file, "exec")
 
 
@@ -53,7 +53,7 @@ def test_places_are_recorded_in_the_order_in_which_they_run(monkeypatch):
     places = {fault: number for number, fault in enumerate(mutate.faults_of("m.py", text))}
     recorded = []
     monkeypatch.setattr(mutate_probe, "reached", recorded.append)
-    exec(mutate.with_probes(text, "m.py", places), names := {})
+    exec(mutate.with_probes(text, places), names := {})
     assert names["f"](0) == 3
     names_of_places = {number: str(fault).split(": ")[1] for fault, number in places.items()}
     assert [names_of_places[number].partition(" ->")[0] for number in recorded] == [
