@@ -50,6 +50,7 @@ ENOUGH_SECONDS = 60
 """That these tests took, without a fault."""
 SECONDS = 300
 """For one run; a fault that makes a loop endless is found."""
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CACHE = ".cache"
 """Of compiled shaders, in each copy: what a fault puts there is not for others."""
 CACHED = ("vkops/shaders/", "vkops/system/", "vkops/gpu/adapters/")
@@ -164,6 +165,43 @@ def places_of(faults: Sequence[Fault]) -> dict[str, dict[Fault, int]]:
     return places
 
 
+def lines_that_use(text: str, line: int) -> set[int]:
+    """Return the lines of a module's functions that use what its statement at a line defines."""
+    tree = ast.parse(text)
+    statements = [
+        each
+        for node in tree.body
+        for each in (node.body if isinstance(node, ast.ClassDef) else [node])
+    ]
+    names: set[str] = set()
+    while True:
+        more = {
+            name
+            for each in statements
+            if each.lineno <= line <= (each.end_lineno or 0) or names & _names(each, ast.Load)
+            for name in _names(each, ast.Store)
+        }
+        if more <= names:
+            break
+        names |= more
+    return {
+        number
+        for node in ast.walk(tree)
+        if isinstance(node, FUNCTIONS) and names & {node.name, *_names(node, ast.Load)}
+        for number in range(node.lineno, (node.end_lineno or 0) + 1)
+    }
+
+
+def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    """Return the names and attributes that a node reads or, outside functions, those it defines."""
+    if isinstance(node, FUNCTIONS) and context is ast.Store:
+        return {node.name}
+    nodes = [each for each in ast.walk(node) if isinstance(getattr(each, "ctx", None), context)]
+    return {each.id for each in nodes if isinstance(each, ast.Name)} | {
+        each.attr for each in nodes if isinstance(each, ast.Attribute)
+    }
+
+
 def with_probes(text: str, places: Mapping[Fault, int]) -> str:
     """Return a module's text in which each of its places is recorded before it runs."""
     lines = text.encode().splitlines(keepends=True)
@@ -256,14 +294,17 @@ class Copies:
         return False
 
     def tests_that_reach(self, fault: Fault) -> list[str]:
-        """Return tests that reach a fault, or that use its module if only its import does.
+        """Return tests that reach a fault, or what uses its names if only the import does.
 
         The fastest are first.
         """
         places = self._places[fault.file]
         reached = self._tests[places[fault]]
         if reached == {""}:
-            reached = {test for number in places.values() for test in self._tests[number]}
+            lines = lines_that_use((ROOT / fault.file).read_text("utf-8"), fault.first[0])
+            of_lines = [number for place, number in places.items() if place.first[0] in lines]
+            numbers = of_lines or [*places.values()]
+            reached = {test for number in numbers for test in self._tests[number]}
         chosen = sorted(reached - {""} - self._failed, key=lambda test: (self._counts[test], test))
         narrow, wide = chosen[: ENOUGH_TESTS // 2], chosen[ENOUGH_TESTS // 2 :]
         random.Random(str(fault)).shuffle(wide)

@@ -61,6 +61,23 @@ def test_places_are_recorded_in_the_order_in_which_they_run(monkeypatch):
     ]  # fmt: skip
 
 
+def test_the_lines_that_use_a_constant_are_those_of_functions_alone():
+    text = """\
+ONE = 1
+TWO = [ONE]
+class Parts:
+    COUNT = 3
+    def all(self):
+        return self.COUNT
+def f():
+    return TWO
+def g(): return 4
+"""
+    assert mutate.lines_that_use(text, 1) == mutate.lines_that_use(text, 2) == {7, 8}
+    assert mutate.lines_that_use(text, 4) == {5, 6}
+    assert mutate.lines_that_use(text, 9) == {9}
+
+
 TESTS = Path(__file__).parents[1]
 
 
