@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.kernels.choice import VECTOR
 from vkops.plan.region import Fill, Region
+from vkops.plan.validation import ELEMENT_SIZES
 
 WORD = 4
 """Bytes of the value that vkCmdFillBuffer repeats."""
@@ -38,7 +38,7 @@ def find_runs(region: Region, size: int) -> Runs | None:
         return runs if whole and filled_word(source) is not None else None
     if target.strides[-1] == source.view.strides[-1] == 1:
         return Runs(region.sizes[-1] * size, axes[:-1])
-    return Runs(size, axes) if size == VECTOR else None  # the largest elements are runs
+    return Runs(size, axes) if size == ELEMENT_SIZES[-1] else None  # the largest are runs
 
 
 def filled_word(fill: Fill) -> int | None:
