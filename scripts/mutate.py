@@ -231,17 +231,18 @@ class Copies:
             if name.startswith(("vkops/", "tests/", "shaders/")):
                 digest.update((ROOT / name).read_bytes())
         self.folder: Path = KEPT / digest.hexdigest()[:16]
+        self._probe: Path = self.folder / "scripts"
         self._places, self._tests = places_of(faults), defaultdict[int, set[str]](set)
         record = self.folder / "reached"
         if not record.exists():
             self._make()
-            (self.folder / mutate_probe.RECORD.name).rename(record)
+            (self._probe / mutate_probe.RECORD.name).rename(record)
         for line in record.read_text(encoding="utf-8").splitlines():
             place, _, test = line.partition(" ")
             self._tests[int(place)].add(test)
         self._counts = Counter(test for tests in self._tests.values() for test in tests)
         self._seconds = defaultdict[str, float](float)
-        durations = self.folder / mutate_probe.DURATIONS.name
+        durations = self._probe / mutate_probe.DURATIONS.name
         for line in durations.read_text(encoding="utf-8").splitlines():
             seconds, _, test = line.partition(" ")
             self._seconds[test] += float(seconds)
@@ -271,7 +272,7 @@ class Copies:
         for file, places in self._places.items():
             path = self.folder / file
             path.write_text(with_probes(path.read_text("utf-8"), places), "utf-8")
-        shutil.copy(mutate_probe.__file__, self.folder)
+        shutil.copy(mutate_probe.__file__, self._probe)
         (self.folder / CACHE).mkdir()
         for group in self._groups:
             print(
@@ -285,7 +286,8 @@ class Copies:
         folder: Path, group: str, arguments: Sequence[str], seconds: float | None = None
     ) -> bool:
         """Run pytest in a copy, and return whether all tests pass in time."""
-        ours = {"PYTHONPATH": str(folder), "VKOPS_CACHE_DIR": str(folder / CACHE)}
+        path = os.pathsep.join([str(folder), str(folder / "scripts")])
+        ours = {"PYTHONPATH": path, "VKOPS_CACHE_DIR": str(folder / CACHE)}
         with contextlib.suppress(subprocess.TimeoutExpired):
             return not subprocess.run(
                 [*PYTEST, *arguments], cwd=folder, env=os.environ | GROUPS[group] | ours,
@@ -305,7 +307,8 @@ class Copies:
             of_lines = [number for place, number in places.items() if place.first[0] in lines]
             numbers = of_lines or [*places.values()]
             reached = {test for number in numbers for test in self._tests[number]}
-        chosen = sorted(reached - {""} - self._failed, key=lambda test: (self._counts[test], test))
+        reached = (reached & self._seconds.keys()) - self._failed
+        chosen = sorted(reached, key=lambda test: (self._counts[test], test))
         narrow, wide = chosen[: ENOUGH_TESTS // 2], chosen[ENOUGH_TESTS // 2 :]
         random.Random(str(fault)).shuffle(wide)
         chosen = sorted((narrow + wide)[:ENOUGH_TESTS], key=self._seconds.__getitem__)

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 from pathlib import Path
 
 import mutate
@@ -76,6 +77,53 @@ def g(): return 4
     assert mutate.lines_that_use(text, 1) == mutate.lines_that_use(text, 2) == {7, 8}
     assert mutate.lines_that_use(text, 4) == {5, 6}
     assert mutate.lines_that_use(text, 9) == {9}
+
+
+MODULE = """\
+from __future__ import annotations
+LIMIT = 3
+def allowed(n): return n < LIMIT
+def unused(n): return n + 1
+"""
+TEST = """\
+from vkops.m import allowed
+def test_small_numbers(): assert allowed(2) and not allowed(4)
+"""
+
+
+@pytest.mark.wine("Git")
+def test_faults_are_found_by_the_tests_that_reach_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(mutate, "ROOT", tmp_path)
+    monkeypatch.setattr(mutate, "KEPT", tmp_path / "build")
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # children record for it
+    texts = {
+        "vkops/__init__.py": "",
+        "vkops/m.py": MODULE,
+        "tests/pure/test_m.py": TEST,
+        "tests/conftest.py": "from hypothesis import settings\nsettings.register_profile('repeatable')",
+        "scripts/mutate_probe.py": Path(mutate_probe.__file__).read_text("utf-8"),
+        "pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['scripts']\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    author = ["-c", "user.name=Tests", "-c", "user.email=tests@localhost"]
+    for arguments in (["init", "-q"], ["add", *texts], [*author, "commit", "-qm", "Add all"]):
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
+    faults = {str(each): each for each in mutate.faults_of("vkops/m.py", MODULE)}
+    copies = mutate.Copies(["tests/pure"], [*faults.values()])
+    seen = {}
+    for name, fault in faults.items():
+        tests = copies.tests_that_reach(fault)
+        seen[name.partition(":")[2]] = len(tests), bool(tests) and copies.is_found(fault, tests)
+    assert seen == {
+        "2: 3 -> 4": (1, False),
+        "3: n < LIMIT -> None": (1, True),
+        "3: n < LIMIT -> n <= LIMIT": (1, False),
+        "4: n + 1 -> None": (0, False),
+        "4: n + 1 -> n - 1": (0, False),
+        "4: 1 -> 2": (0, False),
+    }
 
 
 TESTS = Path(__file__).parents[1]
