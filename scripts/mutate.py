@@ -173,33 +173,44 @@ def lines_that_use(text: str, line: int) -> set[int]:
         for node in tree.body
         for each in (node.body if isinstance(node, ast.ClassDef) else [node])
     ]
-    names: set[str] = set()
-    while True:
-        more = {
-            name
-            for each in statements
-            if each.lineno <= line <= (each.end_lineno or 0) or names & _names(each, ast.Load)
-            for name in _names(each, ast.Store)
-        }
-        if more <= names:
-            break
+    names = set[str]()
+    for each in statements:
+        if each.lineno <= line <= (each.end_lineno or 0):
+            names |= _defined(each)
+    constants = [each for each in statements if not isinstance(each, FUNCTIONS)]
+    while (
+        more := {name for each in constants if names & _used(each) for name in _defined(each)}
+        - names
+    ):
         names |= more
     return {
         number
         for node in ast.walk(tree)
-        if isinstance(node, FUNCTIONS) and names & {node.name, *_names(node, ast.Load)}
+        if isinstance(node, FUNCTIONS) and names & {node.name, *_used(node)}
         for number in range(node.lineno, (node.end_lineno or 0) + 1)
     }
 
 
-def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    """Return the names and attributes that a node reads or, outside functions, those it defines."""
-    if isinstance(node, FUNCTIONS) and context is ast.Store:
-        return {node.name}
-    nodes = [each for each in ast.walk(node) if isinstance(getattr(each, "ctx", None), context)]
-    return {each.id for each in nodes if isinstance(each, ast.Name)} | {
-        each.attr for each in nodes if isinstance(each, ast.Attribute)
-    }
+def _defined(node: ast.stmt) -> set[str]:
+    """Return the names that a statement of a module or a class defines."""
+    match node:
+        case ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
+            return {name}
+        case ast.Assign(targets):
+            return {name for each in targets for name in _names(each)}
+        case ast.AnnAssign(target):
+            return _names(target)
+    return set()
+
+
+def _used(node: ast.AST) -> set[str]:
+    """Return the names and the attributes that a node reads."""
+    attributes = {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+    return attributes | _names(node)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def with_probes(text: str, places: Mapping[Fault, int]) -> str:
