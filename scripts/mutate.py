@@ -43,10 +43,11 @@ PROCESSES = 2
 INTERRUPTS = "tests/device/test_faults_signals.py"
 """It interrupts programs at each of their steps, which are more with records."""
 ENOUGH_TESTS = 100
-"""Of those that reach a fault: half reach the fewest places, as they are about few."""
+"""Of those that reach a fault, of as many functions as there are: half of them reach the fewest
+places, as they are about few."""
 FIRST_TESTS = 16
 """Of these, which find most faults, so that no other files of tests are imported."""
-ENOUGH_SECONDS = 60
+ENOUGH_SECONDS = 45
 """That these tests took, without a fault."""
 SECONDS = 300
 """For one run; a fault that makes a loop endless is found."""
@@ -320,8 +321,15 @@ class Copies:
             reached = {test for number in numbers for test in self._tests[number]}
         reached = (reached & self._seconds.keys()) - self._failed
         chosen = sorted(reached, key=lambda test: (self._counts[test], test))
+        functions, ranks = Counter[str](), dict[str, int]()
+        for test in chosen:
+            function = test.partition("[")[0]
+            ranks[test] = functions[function]
+            functions[function] += 1
+        chosen.sort(key=ranks.__getitem__)
         narrow, wide = chosen[: ENOUGH_TESTS // 2], chosen[ENOUGH_TESTS // 2 :]
         random.Random(str(fault)).shuffle(wide)
+        wide.sort(key=ranks.__getitem__)
         chosen = sorted((narrow + wide)[:ENOUGH_TESTS], key=self._seconds.__getitem__)
         ends = accumulate(self._seconds[test] for test in chosen)
         enough = sum(end <= ENOUGH_SECONDS for end in ends)
