@@ -330,12 +330,12 @@ class Waits:
         pair = np.array([run.all.who[slots[0]], active.who[rows[0]]])
         run.report(FORWARD_PROGRESS, text, pair, level, place, place_of_change, 1)
 
-    def _sleepers(self, group: int = -1) -> tuple[Array, SourceLine, str] | None:
+    def _sleepers(self, group: int | None = None) -> tuple[Array, SourceLine, str] | None:
         """Return invocations of a workgroup, or of any, that wait together in one line."""
         for frame in self._run.frames:
             for number, parts in sorted(frame.asleep.items()):
                 slots = np.sort(np.concatenate(parts))
-                slots = slots[(slots // self._run.group_size == group) | (group < 0)]
+                slots = slots if group is None else slots[slots // self._run.group_size == group]
                 if len(slots):
                     place = frame.function.blocks[number].steps[0].place
                     return slots, place, self._names(int(slots[0]) // self._run.group_size)

@@ -15,13 +15,11 @@ from vkops.plan.cut import cut
 from vkops.plan.execute import Bytes
 from vkops.plan.region import CopyPlan, Output, Read, Region
 from vkops.plan.rounding import ceil_div, round_up
+from vkops.plan.validation import ELEMENT_SIZES
 from vkops.plan.view import View, packed_strides
 
 ALIGNMENT = 256
 """Bytes; pieces begin at multiples of it in staging memory, as tensors do in device memory."""
-
-VECTOR = 16
-"""Bytes of the widest elements."""
 
 MAX_GAP = 4096
 """The largest gap in bytes between two parts of an input that can become one piece."""
@@ -103,14 +101,14 @@ def staged_bytes(pieces: Sequence[Piece]) -> int:
 def _parts(output: Output, size: int, count: int) -> list[int]:
     """Return the sizes in bytes of equal parts of an output; the last ones are shorter, or empty.
 
-    Each part begins at a whole vector. If rows are short, the number of rows in a part is a
-    multiple of ``VECTOR``: the part of a transpose is then one region, whose input rows are whole
-    vectors.
+    Each part begins at a multiple of the widest element, which has 16 bytes. If rows are short, the
+    number of rows in a part is a multiple of 16, too: the part of a transpose is then one region,
+    whose input rows are whole vectors.
     """
-    least = ceil_div(output.nbytes, count)
+    least, widest = ceil_div(output.nbytes, count), ELEMENT_SIZES[-1]
     strides = {abs(stride) for region in output.regions for stride in region.target.strides}
-    rows = [stride * size * VECTOR for stride in strides if stride]
-    part = round_up(least, max([unit for unit in rows if unit <= least // 8], default=VECTOR))
+    rows = [stride * size * widest for stride in strides if stride]
+    part = round_up(least, max([unit for unit in rows if unit <= least // 8], default=widest))
     edges = [min(output.nbytes, part * k) for k in range(count + 1)]
     return [end - start for start, end in pairwise(edges)]
 

@@ -127,7 +127,7 @@ LONG_ROW = 4096
 
 ONE_ROW: tuple[int, ...] = layout.Rows(1, 0, 0, layout.ALL_WORDS)
 NO_DIM = Dim(0, 0, 0)
-NO_PATTERN: tuple[int, ...] = layout.Pattern()
+UNUSED: tuple[int, ...] = layout.Pattern()
 
 
 class _Record(NamedTuple):
@@ -274,7 +274,7 @@ def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> lis
         position,
         layout.Run(run.size, run.src, int(isinstance(source, Fill)), element),
         rows,
-        group or (_pattern(source) if isinstance(source, Fill) else NO_PATTERN),
+        group or (_pattern(source) if isinstance(source, Fill) else UNUSED),
     )
     record = _Record.of(box.output, box.region.input, (box.dst, box.src), digits, vectors)
     if indices is None:
@@ -310,7 +310,7 @@ def _index_records(
     if indices.limits is not None and indices.rule == "skip":
         within = range(max(within.start, limits.start), min(within.stop, limits.stop))
     vectors = (
-        layout.Head(0, 0, 0, 0),
+        UNUSED,
         layout.Format(len(indices.terms), words, indices.is_signed, indices.rule == "reverse"),
         layout.Advance(step.indices, step.position, run.indices, run.position),
         layout.Within(within.start, len(within), word),
@@ -318,8 +318,8 @@ def _index_records(
         layout.Start(indices.view.offset * words, indices.position.offset),
         *(layout.DigitAdvance(digit.indices, digit.position) for digit in digits),
     )
-    before = [layout.Head(0, 0, 0, 0), layout.Limits(limits.start, len(limits) - 1)]
-    before += [layout.Pattern()] * (len(layout.RECORD) - 1 - len(before))
+    before = [UNUSED, layout.Limits(limits.start, len(limits) - 1)]
+    before += [UNUSED] * (len(layout.RECORD) - 1 - len(before))
     terms = (layout.Term(offset * words, size, stride) for offset, size, stride in indices.terms)
     return (
         _Record(_padded(vectors), 0, indices.input, record.output),
@@ -372,7 +372,7 @@ def _blocks(box: Box, side: int, tuning: Tuning) -> _Record:
         position,
         layout.Block(across.src // side, along.dst // side),
         ONE_ROW,
-        NO_PATTERN,
+        UNUSED,
     )
     digits += outer
     return _Record.of(box.output, box.region.input, (box.dst, box.src), digits, vectors)
@@ -422,7 +422,7 @@ def _segments(
         segment = layout.Segment(start, length, row_src, inputs.index(input) % SHARED_TENSORS)
         far = (stream.rows - 1) * row_src
         reach = layout.Reach(min(0, far), max(0, far) + length - 1)
-        vectors = first, segment, row_factor, reach, NO_PATTERN
+        vectors = first, segment, row_factor, reach, UNUSED
         records.append(_Record.of(output, input, (0, src), digits, vectors))
         start += length
         digits = []
