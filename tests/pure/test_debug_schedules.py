@@ -115,18 +115,6 @@ def test_a_subgroup_that_waits_for_another_one(giver, taker, gives_first):
     assert "with workgroups in the order first:0:" in str(finding)
 
 
-def test_two_workgroups_that_wait_in_different_lines():
-    """Each finding names the line of its own workgroup."""
-    waits = {1: "part", 0: "near"}
-    body = "void main() { if (own == 0u) near = part = 0u; barrier();\n" + "\n".join(
-        f"if (group == {group}u) {{ if (own == 0u) while (atomicAdd({name}, 0u) == 0u) {{}}\n"
-        f"if (own == 32u) atomicExchange({name}, 1u); }}"
-        for group, name in waits.items()
-    ) + " }"  # fmt: skip
-    findings = checked(body).findings
-    assert {each.invocations[0][0] // 64: each.message.split("'")[1] for each in findings} == waits
-
-
 def test_a_barrier_lets_all_subgroups_go_on():
     body = by_subgroups(32, 0, gives_first=True, between="barrier();")
     assert found(body, groups=1, schedules=5) == []
@@ -151,6 +139,18 @@ def test_an_invocation_that_waits_for_one_of_its_subgroup(body):
     findings = checked(body, groups=1).findings
     messages = [f.message for f in findings if f.kind == "forward progress"]
     assert [m.partition(":")[0] for m in messages] == ["needs forward progress of an invocation"]
+
+
+def test_two_workgroups_whose_invocations_wait_in_different_lines():
+    """Each finding names the line of its own workgroup."""
+    begin = "if (own == 0u) near = part = 0u; barrier();"
+    poll, give = "while (atomicAdd({0}, 0u) == 0u) {{}}", "atomicExchange({0}, 1u);"
+    polls = f"if (group == 1u)\n{poll.format('part')}\nelse\n{poll.format('near')}"
+    gives = f"if (group == 0u)\n{give.format('near')}\nelse\n{give.format('part')}"
+    body = f"void main() {{ {begin} if (own == 0u) {{ {polls} }} if (own == 1u) {{ {gives} }} }}"
+    findings = checked(body, schedule="descending").findings
+    waits = {each.invocations[0][0] // 64: each.message.split("'")[1] for each in findings}
+    assert waits == {0: "near", 1: "part"}
 
 
 # -- a look-back -----------------------------------------------------------------------------------
