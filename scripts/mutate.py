@@ -166,6 +166,15 @@ def places_of(faults: Sequence[Fault]) -> dict[str, dict[Fault, int]]:
     return places
 
 
+def runs_at_import(text: str, line: int) -> bool:
+    """Return whether a line of a module is outside the bodies of all functions."""
+    return not any(
+        node.body[0].lineno <= line <= (node.end_lineno or 0)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, FUNCTIONS)
+    )
+
+
 def lines_that_use(text: str, line: int) -> set[int]:
     """Return the lines of a module's functions that use what its statement at a line defines."""
     tree = ast.parse(text)
@@ -308,14 +317,14 @@ class Copies:
         return False
 
     def tests_that_reach(self, fault: Fault) -> list[str]:
-        """Return tests that reach a fault, or what uses its names if only the import does.
+        """Return tests that reach a fault, or what uses its names if it runs at the import.
 
         The fastest are first.
         """
-        places = self._places[fault.file]
-        reached = self._tests[places[fault]]
-        if reached == {""}:
-            lines = lines_that_use((ROOT / fault.file).read_text("utf-8"), fault.first[0])
+        places, line = self._places[fault.file], fault.first[0]
+        reached, text = self._tests[places[fault]], (ROOT / fault.file).read_text("utf-8")
+        if runs_at_import(text, line):
+            lines = lines_that_use(text, line)
             of_lines = [number for place, number in places.items() if place.first[0] in lines]
             numbers = of_lines or [*places.values()]
             reached = {test for number in numbers for test in self._tests[number]}

@@ -77,6 +77,9 @@ def g(): return 4
     assert mutate.lines_that_use(text, 1) == mutate.lines_that_use(text, 2) == {7, 8}
     assert mutate.lines_that_use(text, 4) == {5, 6}
     assert mutate.lines_that_use(text, 9) == {9}
+    assert [mutate.runs_at_import(text, line) for line in range(1, 10)] == [True] * 5 + [
+        False, True, False, False,
+    ]  # fmt: skip
 
 
 MODULE = """\
