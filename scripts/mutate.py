@@ -22,7 +22,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate, count, product
@@ -175,30 +175,28 @@ def runs_at_import(text: str, line: int) -> bool:
     )
 
 
-def lines_that_use(text: str, line: int) -> set[int]:
-    """Return the lines of a module's functions that use what its statement at a line defines."""
-    tree = ast.parse(text)
+def names_from(text: str, line: int) -> set[str]:
+    """Return what a module's statement at a line defines, and constants that are made of it."""
     statements = [
         each
-        for node in tree.body
+        for node in ast.parse(text).body
         for each in (node.body if isinstance(node, ast.ClassDef) else [node])
     ]
-    names = set[str]()
-    for each in statements:
-        if each.lineno <= line <= (each.end_lineno or 0):
-            names |= _defined(each)
     constants = [each for each in statements if not isinstance(each, FUNCTIONS)]
-    while (
-        more := {name for each in constants if names & _used(each) for name in _defined(each)}
-        - names
-    ):
+    own = [each for each in statements if each.lineno <= line <= (each.end_lineno or 0)]
+    names, more = set[str](), {name for each in own for name in _defined(each)}
+    while more - names:
         names |= more
-    return {
-        number
-        for node in ast.walk(tree)
-        if isinstance(node, FUNCTIONS) and names & {node.name, *_used(node)}
-        for number in range(node.lineno, (node.end_lineno or 0) + 1)
-    }
+        more = {name for each in constants if names & _used(each) for name in _defined(each)}
+    return names
+
+
+def functions_that_use(text: str, names: Set[str]) -> list[ast.FunctionDef]:
+    """Return the functions of a module that have or mention one of the names."""
+    if not any(name in text for name in names):
+        return []
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    return [node for node in nodes if names & {node.name, *_used(node)}]
 
 
 def _defined(node: ast.stmt) -> set[str]:
@@ -321,13 +319,11 @@ class Copies:
 
         The fastest are first.
         """
-        places, line = self._places[fault.file], fault.first[0]
-        reached, text = self._tests[places[fault]], (ROOT / fault.file).read_text("utf-8")
-        if runs_at_import(text, line):
-            lines = lines_that_use(text, line)
-            of_lines = [number for place, number in places.items() if place.first[0] in lines]
-            numbers = of_lines or [*places.values()]
-            reached = {test for number in numbers for test in self._tests[number]}
+        text = (ROOT / fault.file).read_text("utf-8")
+        if runs_at_import(text, fault.first[0]):
+            reached = self._tests_that_use(fault.file, text, names_from(text, fault.first[0]))
+        else:
+            reached = self._tests[self._places[fault.file][fault]]
         reached = (reached & self._seconds.keys()) - self._failed
         chosen = sorted(reached, key=lambda test: (self._counts[test], test))
         functions, ranks = Counter[str](), dict[str, int]()
@@ -343,6 +339,27 @@ class Copies:
         ends = accumulate(self._seconds[test] for test in chosen)
         enough = sum(end <= ENOUGH_SECONDS for end in ends)
         return chosen[: max(1, enough)]
+
+    def _tests_that_use(self, file: str, text: str, names: Set[str]) -> set[str]:
+        """Return tests that mention names of a module, and those that reach what uses them.
+
+        Where nothing in the module uses them, these are all tests that reach the module.
+        """
+        places = self._places[file]
+        functions = functions_that_use(text, names)
+        lines = {n for each in functions for n in range(each.lineno, (each.end_lineno or 0) + 1)}
+        numbers = (
+            [number for place, number in places.items() if names & _used(ast.parse(place.before))]
+            or [number for place, number in places.items() if place.first[0] in lines]
+            or [*places.values()]
+        )
+        own = {
+            f"{name}::{each.name}"
+            for name in {test.partition("::")[0] for test in self._seconds}
+            for each in functions_that_use((ROOT / name).read_text("utf-8"), names)
+        }
+        mentions = {test for test in self._seconds if test.partition("[")[0] in own}
+        return mentions.union(*(self._tests[number] for number in numbers))
 
     def is_found(self, fault: Fault, tests: Sequence[str]) -> bool:
         """Plant a fault in a copy, and return whether one of the tests fails."""

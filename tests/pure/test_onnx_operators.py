@@ -588,7 +588,9 @@ def test_runs_reproduce_the_indices(indices):
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_the_newest_version_is_known(name):
-    assert OPERATORS[name].newest >= defs.get_schema(name).since_version
+    """An older package of onnx may not know the newest one."""
+    newest, known = OPERATORS[name].newest, defs.get_schema(name).since_version
+    assert newest == known or newest > defs.onnx_opset_version()
 
 
 def test_the_documentation_names_the_newest_versions():

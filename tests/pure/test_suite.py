@@ -62,7 +62,7 @@ def test_places_are_recorded_in_the_order_in_which_they_run(monkeypatch):
     ]  # fmt: skip
 
 
-def test_the_lines_that_use_a_constant_are_those_of_functions_alone():
+def test_the_functions_that_use_a_constant():
     text = """\
 ONE = 1
 TWO = [ONE]
@@ -74,9 +74,11 @@ def f():
     return TWO
 def g(): return 4
 """
-    assert mutate.lines_that_use(text, 1) == mutate.lines_that_use(text, 2) == {7, 8}
-    assert mutate.lines_that_use(text, 4) == {5, 6}
-    assert mutate.lines_that_use(text, 9) == {9}
+    users = {
+        line: [each.name for each in mutate.functions_that_use(text, mutate.names_from(text, line))]
+        for line in (1, 2, 4, 9)
+    }
+    assert users == {1: ["f"], 2: ["f"], 4: ["all"], 9: ["g"]}
     assert [mutate.runs_at_import(text, line) for line in range(1, 10)] == [True] * 5 + [
         False, True, False, False,
     ]  # fmt: skip
