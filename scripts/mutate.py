@@ -315,15 +315,14 @@ class Copies:
         return False
 
     def tests_that_reach(self, fault: Fault) -> list[str]:
-        """Return tests that reach a fault, or what uses its names if it runs at the import.
+        """Return tests that reach a fault and, if it runs at the import, what uses its names.
 
         The fastest are first.
         """
-        text = (ROOT / fault.file).read_text("utf-8")
-        if runs_at_import(text, fault.first[0]):
-            reached = self._tests_that_use(fault.file, text, names_from(text, fault.first[0]))
-        else:
-            reached = self._tests[self._places[fault.file][fault]]
+        reached = self._tests[self._places[fault.file][fault]]
+        text, line = (ROOT / fault.file).read_text("utf-8"), fault.first[0]
+        if "" in reached or runs_at_import(text, line):
+            reached = reached | self._tests_that_use(fault.file, text, names_from(text, line))
         reached = (reached & self._seconds.keys()) - self._failed
         chosen = sorted(reached, key=lambda test: (self._counts[test], test))
         functions, ranks = Counter[str](), dict[str, int]()
