@@ -62,6 +62,8 @@ def test_an_image_of_a_shape_is_zeros(device):
     assert (image.shape, image.dtype, image.format) == ((64, 64, 4), np.uint8, "rgba8")
     assert not image.numpy().any()
     assert device.image((3, 5), channels=2).shape == (3, 5, 2)
+    for form, shape in (("r32f", (3, 5)), ("rg32f", (3, 5, 2)), ("rgba32f", (3, 5, 4))):
+        assert device.image((3, 5), format=form).shape == shape
     assert len(device.image(5, np.int16, dims=1)) == 5
 
 

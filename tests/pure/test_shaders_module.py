@@ -264,6 +264,8 @@ COMPUTED = {  # of N = 7, I = -7, B = true, W = 64 invocations
     "(N & 6u) | 8u": 14, "N ^ 1u": 6, "~N & 15u": 8, "B ? N : 1u": 7, "!B ? N : 1u": 1,
     "I < 0 ? 3u : 4u": 3, "N < 7u ? 3u : 4u": 4, "B && N == 7u ? 5u : 6u": 5,
     "B != (I >= 1) || false ? 2u : 9u": 2, "gl_WorkGroupSize.x": 64, "N - gl_WorkGroupSize.y": 6,
+    # What is divided by zero, which SPIR-V leaves undefined, is 0.
+    "N / (N - 7u) + 2u": 2, "N % (N - 7u) + 3u": 3, "uint(I / (I + 7)) + 4u": 4,
 }  # fmt: skip
 
 
