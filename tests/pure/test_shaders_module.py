@@ -14,6 +14,7 @@ from vkops.errors import ShaderCompileError
 from vkops.shaders import constants, tools
 from vkops.shaders.binary import corrected
 from vkops.shaders.layout import Scalar, ScalarType
+from vkops.shaders.limited_indices import with_limited_indices
 from vkops.shaders.listing import describe
 from vkops.shaders.module import Module
 
@@ -280,6 +281,20 @@ def test_lengths_that_are_computed():
     )
     blocks = declared(module(f"{text} void main() {{ b0.s[0] = gl_WorkGroupSize.x; }}"))
     assert [b.nbytes // 4 for b in blocks] == [*COMPUTED.values()]
+
+
+@pytest.mark.parametrize("lengths", [{(0, 0): 3, (1, 0): 2}, {(0, 0): 3}, {}])
+def test_arrays_of_blocks_without_lengths_get_these(lengths):
+    text = "#extension GL_EXT_nonuniform_qualifier : require\n" + "".join(
+        f"layout(set = {n}, binding = 0) buffer B{n} {{ uint s[]; }} b{n}[];" for n in (0, 1)
+    )
+    spirv = module(
+        f"{text} void main() {{ uint i = gl_LocalInvocationIndex; b0[i].s[0] = b1[i].s[1]; }}"
+    ).spirv
+    changed = with_limited_indices(spirv, tuple(lengths.items()))
+    shaders.validate(changed)
+    blocks = declared(Module.read(changed))
+    assert [block.length for block in blocks] == [lengths.get((n, 0), 1) for n in (0, 1)]
 
 
 LOCAL_SIZES = {
