@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.interpreter.operations import Array
-from vkops.interpreter.program import SUBGROUP_SCOPE
+from vkops.interpreter.program import SUBGROUP_SCOPE, WORKGROUP_SCOPE
 from vkops.interpreter.visibility import ACQUIRES, AVAILABLE, MEMORY, RELEASES, VISIBLE, Chains
 
 LANE_BITS = 32
@@ -22,8 +22,8 @@ AVAILABILITY = AVAILABLE | VISIBLE
 """The semantics that Vulkan's memory model requires, and that other models imply."""
 
 BUFFERS, SHARED, IMAGES = range(3)
-_WORKGROUP_SCOPE, _INVOCATION_SCOPE = 2, 4
-LEVELS = {_WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2, _INVOCATION_SCOPE: 3}
+_INVOCATION_SCOPE = 4
+LEVELS = {WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2, _INVOCATION_SCOPE: 3}
 """The minimum nearness of two invocations in the same scope: 0 for any two, 3 for none."""
 
 INCOHERENT, PRIVATE = 3, 4
@@ -348,7 +348,7 @@ class Order:
         What a read needs only concerns earlier accesses. ``is_store`` says whether an atomic
         operation does not read.
         """
-        self._has_narrow |= c == SHARED and max(need, scope) > LEVELS[_WORKGROUP_SCOPE]
+        self._has_narrow |= c == SHARED and max(need, scope) > LEVELS[WORKGROUP_SCOPE]
         if kind == "read" and need < PRIVATE:
             return
         if time + 1 >= len(self.needs):
