@@ -25,6 +25,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, count, product
 from pathlib import Path
 from typing import Any
@@ -169,9 +170,7 @@ def places_of(faults: Sequence[Fault]) -> dict[str, dict[Fault, int]]:
 def runs_at_import(text: str, line: int) -> bool:
     """Return whether a line of a module is outside the bodies of all functions."""
     return not any(
-        node.body[0].lineno <= line <= (node.end_lineno or 0)
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, FUNCTIONS)
+        node.body[0].lineno <= line <= (node.end_lineno or 0) for node, _ in _functions(text)
     )
 
 
@@ -191,12 +190,16 @@ def names_from(text: str, line: int) -> set[str]:
     return names
 
 
-def functions_that_use(text: str, names: Set[str]) -> list[ast.FunctionDef]:
+def functions_that_use(text: str, names: Set[str]) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Return the functions of a module that have or mention one of the names."""
-    if not any(name in text for name in names):
-        return []
-    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
-    return [node for node in nodes if names & {node.name, *_used(node)}]
+    return [node for node, own in _functions(text) if names & own]
+
+
+@cache
+def _functions(text: str) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, set[str]]]:
+    """Return the functions of a module, with the names that they have or mention."""
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, FUNCTIONS)]
+    return [(node, {node.name, *_used(node)}) for node in nodes]
 
 
 def _defined(node: ast.stmt) -> set[str]:
